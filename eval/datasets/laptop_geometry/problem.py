@@ -1,0 +1,43 @@
+"""What a problem of the laptop data set is: its text, its solution and a mistake that is easily made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Worked reasoning: the fact it rests on, the equations in order, and the number it ends with."""
+
+    reason: str
+    equations: tuple[str, ...]
+    result: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A geometry word problem with a whole number as its answer.
+
+    `numbers` are the given numbers in ascending order: two problems of a family with the same numbers count as
+    the same exercise, whatever their wording. `mistake` always ends with another number than `solution`.
+    """
+
+    family: str
+    numbers: tuple[int, ...]
+    text: str
+    solution: Solution
+    mistake: Solution
+
+    @property
+    def answer(self) -> int:
+        return self.solution.result
+
+    @property
+    def exercise(self) -> tuple[str, tuple[int, ...]]:
+        """(family, numbers): what the splits keep apart."""
+        return self.family, self.numbers
+
+
+def prompt(problem: Problem) -> str:
+    """The text given to the policy."""
+    return f"Q: {problem.text}\nA:"

@@ -1,0 +1,87 @@
+"""What a result was made from, as digests: a result with other ones is neither reused nor mixed in."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eval.datasets import dataset_digest
+from fastrl.rollouts import Question
+
+TASKS = Path(__file__).parent / "tasks"
+"""The folder of lm-eval task files."""
+
+_PACKAGE = Path(__file__).parent
+_GRADING = ("eval.extraction.", "eval.rewards.", "eval.tasks.", "eval.lm_eval_task")
+
+
+class _TaskLoader(yaml.SafeLoader):
+    """Reads a task file without importing the functions that it names."""
+
+
+_TaskLoader.add_constructor("!function", lambda loader, node: str(node.value))
+
+
+def settings_digest(benchmark: Mapping[str, Any], seed: int) -> str:
+    """sha256 (hex) of a benchmark's config and the seed, but for its label and its data set."""
+    settings = {key: value for key, value in benchmark.items() if key not in ("label", "dataset")}
+    return _sha256(json.dumps({"benchmark": settings, "seed": seed}, sort_keys=True))
+
+
+def result_digests(task: str, questions: Sequence[Question], checkpoint_digest: str) -> dict[str, str]:
+    """Digests of the questions, of their prompts, of the code that grades, and of the checkpoint."""
+    return {
+        "data": dataset_digest(questions),
+        "prompt": _sha256(json.dumps([question.prompt for question in questions])),
+        "extractor": extractor_digest(task),
+        "checkpoint": checkpoint_digest,
+    }
+
+
+def extractor_digest(task: str) -> str:
+    """sha256 (hex) of the sources that turn a response of a task into a verdict.
+
+    They are the module of the task's `process_results` and what it imports, directly or not, of eval's
+    extraction, rewards and tasks. Raises ValueError when there is no such task.
+    """
+    pending, found = [_grading_module(_task_file(task))], set[Path]()
+    while pending:
+        path = pending.pop()
+        if path not in found:
+            found.add(path)
+            pending += _imported(path)
+    sources = sorted((path.relative_to(_PACKAGE).as_posix(), path.read_text()) for path in found)
+    return _sha256(json.dumps(sources))
+
+
+def _task_file(task: str) -> Path:
+    path = TASKS / task / f"{task}.yaml"
+    if not path.is_file():
+        known = sorted(file.stem for file in TASKS.glob("*/*.yaml") if file.stem == file.parent.name)
+        raise ValueError(f"there is no lm-eval task {task!r} in {TASKS}; known: {', '.join(known)}")
+    return path
+
+
+def _grading_module(task_file: Path) -> Path:
+    config = yaml.load(task_file.read_text(), Loader=_TaskLoader)
+    if "process_results" not in config:
+        return _grading_module((task_file.parent / config["include"]).resolve())
+    module = config["process_results"].rpartition(".")[0]
+    return task_file.parent / f"{module}.py"
+
+
+def _imported(path: Path) -> Iterator[Path]:
+    """The files of grading modules that a source file imports with `from eval.… import …`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(_GRADING):
+            yield _PACKAGE.joinpath(*node.module.split(".")[1:]).with_suffix(".py")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,204 @@
+"""The core of the evaluate stage: a checkpoint through benchmarks, by lm-eval, into records on disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from eval.benchmark_settings import BenchmarkSettings, DecodingSettings
+from eval.checkpoint import check_checkpoint, checkpoint_digest
+from eval.datasets import load_questions
+from eval.decoding import derived_seed
+from eval.digests import TASKS, result_digests, settings_digest
+from eval.lm_eval_run import sample_decoding
+from eval.models import load_model
+from eval.results import (
+    SCHEMA,
+    RecordError,
+    decoding_results,
+    read_results,
+    read_samples,
+    write_results,
+    write_samples,
+)
+
+
+class EvaluationStopped(RuntimeError):
+    """The evaluation was asked to stop. Finished decodings are on disk: the next call goes on from there."""
+
+
+def evaluate(
+    *,
+    checkpoint: Path | str,
+    benchmark: Mapping[str, Any],
+    output: Path,
+    seed: int,
+    stop_requested: Callable[[], bool],
+    announce: Callable[[str], None],
+) -> dict[str, Any]:
+    """Evaluate a checkpoint on one benchmark, like `evaluate_all`; returns what results.json holds."""
+    name = benchmark["name"]
+    return evaluate_all(
+        checkpoint=checkpoint,
+        benchmarks={name: benchmark},
+        outputs={name: output},
+        seed=seed,
+        stop_requested=stop_requested,
+        announce=announce,
+    )[name]
+
+
+def evaluate_all(
+    *,
+    checkpoint: Path | str,
+    benchmarks: Mapping[str, Mapping[str, Any]],
+    outputs: Mapping[str, Path],
+    seed: int,
+    stop_requested: Callable[[], bool],
+    announce: Callable[[str], None],
+) -> dict[str, dict[str, Any]]:
+    """Evaluate a checkpoint on several benchmarks; the model is loaded once for those that ask for the same.
+
+    checkpoint: a Hugging Face folder. benchmarks: configs (`BenchmarkSettings`) by name; outputs: a folder
+    for each, which gets results.json and samples.parquet. seed: of the sampling; each decoding derives its
+    own. stop_requested: asked before every batch. announce: gets lines for people.
+
+    A benchmark whose results.json came from the same settings, seed, questions, grading code and checkpoint
+    is not evaluated again, and no model is loaded for it; a killed evaluation goes on after its last whole
+    decoding. Raises CheckpointError before anything heavy is imported, ValueError for a bad setting,
+    EvaluationStopped.
+    """
+    folder = Path(checkpoint)
+    check_checkpoint(folder)
+    model_digest = checkpoint_digest(folder)
+    models: dict[tuple[Any, ...], Any] = {}
+
+    def before_batch() -> None:
+        if stop_requested():
+            raise EvaluationStopped(f"evaluation of {folder} was asked to stop; start it again to go on")
+
+    def model_for(settings: BenchmarkSettings) -> Any:
+        before_batch()
+        kind = (settings.lm, settings.batch_size, settings.device, settings.dtype)
+        if kind not in models:
+            models[kind] = load_model(folder, settings, before_batch)
+        return models[kind]
+
+    results = {}
+    for name, benchmark in benchmarks.items():
+        record = _Record(benchmark, outputs[name], seed, folder, model_digest, announce)
+        results[name] = record.finished() or record.complete(model_for)
+    return results
+
+
+class _Record:
+    """What is and will be on disk of one benchmark of one checkpoint: `finished`, else `complete` it."""
+
+    def __init__(
+        self,
+        benchmark: Mapping[str, Any],
+        output: Path,
+        seed: int,
+        checkpoint: Path,
+        checkpoint_digest: str,
+        announce: Callable[[str], None],
+    ) -> None:
+        self._settings = BenchmarkSettings.from_mapping(benchmark)
+        self._questions = load_questions(benchmark["dataset"], self._settings.split)
+        self._output = output
+        self._seed = seed
+        self._checkpoint = checkpoint
+        self._announce = announce
+        self._settings_digest = settings_digest(benchmark, seed)
+        self._digests = result_digests(self._settings.task, self._questions, checkpoint_digest)
+        self._origin = {"settings_digest": self._settings_digest, **self._digests}
+
+    def finished(self) -> dict[str, Any] | None:
+        """The results on disk if they are of this very evaluation."""
+        try:
+            results = read_results(self._output / "results.json")
+        except FileNotFoundError:
+            return None
+        except RecordError as error:
+            self._announce(f"{error}; evaluating again")
+            return None
+        same = {"settings_digest": results["settings_digest"], **results["digests"]} == self._origin
+        return results if same else None
+
+    def complete(self, model_for: Callable[[BenchmarkSettings], Any]) -> dict[str, Any]:
+        """Run the decodings that are missing and write the record; results.json comes last."""
+        parts = {}
+        for name, decoding in self._settings.decodings.items():
+            part = self._read_part(name)
+            parts[name] = part or self._sample_part(name, decoding, model_for(self._settings))
+        results = self._results(parts)
+        samples = pa.concat_tables([table for table, _ in parts.values()])
+        write_samples(self._output / "samples.parquet", samples, self._origin)
+        write_results(self._output / "results.json", results)
+        shutil.rmtree(self._output / "decodings")
+        return results
+
+    def _part_path(self, name: str) -> Path:
+        return self._output / "decodings" / f"{name}.parquet"
+
+    def _read_part(self, name: str) -> tuple[pa.Table, float] | None:
+        """A decoding's samples and seconds, if an earlier attempt of this very evaluation finished it."""
+        try:
+            samples, notes = read_samples(self._part_path(name))
+        except FileNotFoundError:
+            return None
+        except RecordError as error:
+            self._announce(f"{error}; evaluating again")
+            return None
+        seconds = float(notes.pop("seconds", "0"))
+        return (samples, seconds) if notes == self._origin else None
+
+    def _sample_part(self, name: str, decoding: DecodingSettings, model: Any) -> tuple[pa.Table, float]:
+        settings = self._settings
+        self._announce(
+            f"{settings.name}: {len(self._questions)} questions x {decoding.samples} samples at temperature "
+            f"{decoding.temperature} ({name})"
+        )
+        start = time.perf_counter()
+        seed = derived_seed(self._seed, settings.name, name)
+        samples = sample_decoding(model, TASKS, settings, self._questions, name, decoding, seed)
+        seconds = time.perf_counter() - start
+        write_samples(self._part_path(name), samples, {**self._origin, "seconds": str(seconds)})
+        return samples, seconds
+
+    def _results(self, parts: Mapping[str, tuple[pa.Table, float]]) -> dict[str, Any]:
+        settings = self._settings
+        decodings = {
+            name: decoding_results(samples, name, settings, self._seed)
+            for name, (samples, _) in parts.items()
+        }
+        for name, decoding in decodings.items():
+            rate = decoding["truncation_rate"]
+            if rate is not None and rate > settings.truncation_alarm:
+                self._announce(
+                    f"warning: {settings.name}, {name}: {rate:.1%} of the responses were cut at "
+                    f"max_gen_toks = {settings.max_gen_toks}, so answers may be missing; raise it"
+                )
+        return {
+            "schema": SCHEMA,
+            "benchmark": settings.name,
+            "settings_digest": self._settings_digest,
+            "n_questions": len(self._questions),
+            "decodings": decodings,
+            "digests": self._digests,
+            "checkpoint": _in_run(self._checkpoint, self._output),
+            "seconds": sum(seconds for _, seconds in parts.values()),
+        }
+
+
+def _in_run(checkpoint: Path, output: Path) -> str:
+    """The checkpoint relative to the run directory if it is in it (`output` is `<run>/eval/<benchmark>`)."""
+    run = output.resolve().parent.parent
+    inside = os.path.commonpath([run, checkpoint.resolve()]) == str(run)
+    return checkpoint.resolve().relative_to(run).as_posix() if inside else str(checkpoint)

@@ -1,0 +1,1 @@
+"""The laptop benchmark: synthetic geometry word problems with numbers that training does not see."""

@@ -1,0 +1,1 @@
+"""Experiments: configuration, studies, run directories, stages, and the command line."""

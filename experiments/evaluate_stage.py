@@ -1,0 +1,29 @@
+"""The evaluate stages, `evaluate-<benchmark>`: the trained policy on one benchmark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eval.evaluate import EvaluationStopped
+from eval.evaluate import evaluate as evaluate_policy
+from experiments.run_directory import RunDirectory
+from experiments.stage_function import StageContext, StageStopped
+
+
+def evaluate(run: RunDirectory, config: dict[str, Any], context: StageContext) -> None:
+    """Evaluate `checkpoints/final` on the stage's benchmark, into `eval/<benchmark>/`.
+
+    Raises eval.checkpoint.CheckpointError when the run is not trained, StageStopped after a stop request.
+    """
+    benchmark = context.stage.partition("-")[2]
+    try:
+        evaluate_policy(
+            checkpoint=run.final_checkpoint,
+            benchmark=config["benchmarks"][benchmark],
+            output=run.evaluation_path(benchmark),
+            seed=config["seed"],
+            stop_requested=context.stop_requested,
+            announce=context.announce,
+        )
+    except EvaluationStopped as stopped:
+        raise StageStopped(str(stopped)) from stopped

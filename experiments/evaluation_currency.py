@@ -1,0 +1,30 @@
+"""Whether a benchmark's results still stand for its present settings, questions and grader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from eval.datasets import load_questions
+from eval.digests import result_digests, settings_digest
+
+_COMPARED = ("data", "prompt", "extractor")
+
+
+def evaluation_is_current(results: Mapping[str, Any] | None, benchmark: Mapping[str, Any], seed: int) -> bool:
+    """Whether `results` (of results.json; None without one) came from this benchmark config and run seed."""
+    if results is None or results.get("settings_digest") != settings_digest(benchmark, seed):
+        return False
+    present = _digests(
+        benchmark["task"], json.dumps(benchmark["dataset"], sort_keys=True), benchmark["split"]
+    )
+    recorded = results.get("digests", {})
+    return all(recorded.get(name) == present[name] for name in _COMPARED)
+
+
+@cache
+def _digests(task: str, dataset_config: str, split: str) -> dict[str, str]:
+    """Digests of the questions and of the code that grades them; a study asks for the same few many times."""
+    return result_digests(task, load_questions(json.loads(dataset_config), split), checkpoint_digest="")

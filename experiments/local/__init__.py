@@ -1,0 +1,1 @@
+"""Running a study on this machine: worker processes, and a live view of its cells."""

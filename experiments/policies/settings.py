@@ -1,0 +1,91 @@
+"""What a model config holds (`experiments/conf/model/*.yaml`). Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from eval.datasets.laptop_geometry.teacher import TeacherShares
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """A policy that exists: `path` is a name on the Hugging Face hub or a folder."""
+
+    name: str
+    label: str
+    kind: Literal["hub"]
+    path: str
+
+
+@dataclass(frozen=True)
+class LlamaSizes:
+    """Sizes of a Llama-type model with tied embeddings; `feed_forward` is the width of the gated layer."""
+
+    hidden: int
+    feed_forward: int
+    layers: int
+    heads: int
+    max_positions: int
+    initializer_range: float
+    rope_theta: float
+
+
+@dataclass(frozen=True)
+class TokenizerSettings:
+    """Byte-pair encoding over phrases: `corpus_size` teacher responses to learn from, drawn with `seed`."""
+
+    vocab_size: int
+    max_token_length: int
+    corpus_size: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class SftSettings:
+    """Warm-up on the teacher's responses with AdamW: `warmup_steps` up to `lr`, then linearly down to `final_lr`.
+
+    out_of_domain_share: share of the examples that come from the out-of-domain families.
+    """
+
+    seed: int
+    steps: int
+    batch_size: int
+    lr: float
+    final_lr: float
+    warmup_steps: int
+    betas: tuple[float, float]
+    weight_decay: float
+    max_grad_norm: float
+    out_of_domain_share: float
+    teacher: TeacherShares
+
+
+@dataclass(frozen=True)
+class LaptopLlama:
+    """A tiny policy that is built here, once, by `experiments.policies.laptop_llama`."""
+
+    name: str
+    label: str
+    kind: Literal["built"]
+    builder: Literal["laptop_llama"]
+    architecture: LlamaSizes
+    tokenizer: TokenizerSettings
+    sft: SftSettings
+
+    @classmethod
+    def from_mapping(cls, model: Mapping[str, Any]) -> LaptopLlama:
+        """From a model config. Raises TypeError for a missing or unknown key."""
+        sft = dict(model["sft"])
+        sft["betas"] = tuple(sft["betas"])
+        sft["teacher"] = TeacherShares(**sft["teacher"])
+        sections = dict(model)
+        sections["architecture"] = LlamaSizes(**model["architecture"])
+        sections["tokenizer"] = TokenizerSettings(**model["tokenizer"])
+        sections["sft"] = SftSettings(**sft)
+        return cls(**sections)
+
+
+ModelSettings = HubModel | LaptopLlama
+"""Any model config, told apart by `kind` and, when built, by `builder`."""

@@ -1,0 +1,184 @@
+"""From a study file to its plan: every cell composed, checked, identified and labelled.
+
+A study file (`conf/study/<name>.yaml`) names cells by Hydra overrides with Hydra's own sweep grammar: comma
+lists, `range(a,b)`, `choice(a,b)`, `glob(*)`; an entry stands for the product of its sweeps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from experiments.compose import compose_cell
+from experiments.config_tree import CONF, group_options, parse_overrides, quoted
+from experiments.errors import UserError, did_you_mean, listed
+from experiments.identity import arm_id, run_id
+from experiments.labels import distinct_labels, fill_template, value_text
+from experiments.plan import Cell, Plan, ReportSettings
+from experiments.provenance import code_commit
+from experiments.schema import build_settings
+from experiments.sweep import expand, merged
+
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """Cells of a study that share a group tag.
+
+    group: a tag that tables filter on. overrides: Hydra overrides separated by spaces, with sweeps.
+    label: template of the arms' row names, None for the method's label; `{tau}` stands for the value of the
+    override whose key ends in `tau`, `{label}` for the method's label.
+    """
+
+    group: str
+    overrides: str
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study file as it is written; see `experiments.plan` for what its fields mean in a plan.
+
+    base: overrides of every cell; an entry's override of the same key replaces it.
+    """
+
+    title: str
+    baseline: str
+    clock: Literal["cpu", "wall"]
+    base: list[str]
+    cells: list[StudyEntry]
+    report: ReportSettings
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A cell before its label is known to be unique."""
+
+    config: dict[str, Any]
+    overrides: tuple[str, ...]
+    label: str
+    groups: tuple[str, ...]
+
+
+def plan_study(
+    study: str, overrides: Sequence[str], root: Path, extra_conf_dirs: Sequence[Path] = ()
+) -> tuple[Plan, dict[str, dict[str, Any]]]:
+    """Expand a study into its plan and the resolved config of each run id.
+
+    overrides: apply to every cell and replace an entry's override of the same key; a sweep among them
+    multiplies the cells. A cell reached twice is one, with label and group of the entry that named it first.
+    root: results folder; it becomes every cell's `paths.root`, whatever an override says.
+    Raises UserError for an unknown study, a study without cells, and anything wrong in a cell.
+    """
+    folders = (CONF, *extra_conf_dirs)
+    path, file = read_study(study, folders)
+    own = [override for override in overrides if not override.startswith("paths.root=")]
+    drafts: dict[str, _Draft] = {}
+    for number, entry in enumerate(file.cells, start=1):
+        where = f"{path}, entry {number} of cells"
+        layers = (file.base, entry.overrides.split(), own)
+        for cell_overrides in expand(merged(layers, where), folders, where):
+            config = _composed(cell_overrides, root, extra_conf_dirs, where)
+            earlier = drafts.get(run_id(config))
+            if earlier is None:
+                label = _label(entry, config, cell_overrides, where)
+                drafts[run_id(config)] = _Draft(config, cell_overrides, label, (entry.group,))
+            elif entry.group not in earlier.groups:
+                drafts[run_id(config)] = replace(earlier, groups=(*earlier.groups, entry.group))
+    labels = distinct_labels([(draft.label, draft.config) for draft in drafts.values()])
+    _check_names(file, path, folders, set(labels.values()))
+    plan = Plan(
+        study=study,
+        title=file.title,
+        baseline=file.baseline,
+        clock=file.clock,
+        commit=code_commit(),
+        created=time.time(),
+        cells=tuple(_cell(draft, labels[arm_id(draft.config)]) for draft in drafts.values()),
+        report=file.report,
+    )
+    return plan, {identity: draft.config for identity, draft in drafts.items()}
+
+
+def read_study(study: str, folders: Sequence[Path]) -> tuple[Path, StudyFile]:
+    """The path and the checked contents of a study file, looked up by name in the config folders."""
+    found = [folder / "study" / f"{study}.yaml" for folder in folders]
+    path = next((candidate for candidate in found if candidate.is_file()), None)
+    if path is None:
+        options = group_options(folders, "study")
+        way_out = f"{did_you_mean(study, options)}studies: {listed(options)}"
+        raise UserError(f'There is no study "{study}".', f"study={study}", way_out)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UserError(f"The study file is not valid YAML: {error}", str(path), "mend the file") from None
+    if not isinstance(content, Mapping):
+        raise UserError(
+            "The study file is empty or not a mapping.", str(path), "see the study laptop for the form"
+        )
+    if not content.get("cells"):
+        raise UserError(f'The study "{study}" has no cells.', str(path), "name some under cells: in the file")
+    file, problems = build_settings(StudyFile, content)
+    if file is None:
+        raise UserError(problems[0].what, str(path), problems[0].way_out)
+    return path, file
+
+
+def _composed(
+    overrides: Sequence[str], root: Path, extra_conf_dirs: Sequence[Path], where: str
+) -> dict[str, Any]:
+    try:
+        return compose_cell([*overrides, f"paths.root={quoted(str(root))}"], extra_conf_dirs)
+    except UserError as error:
+        place = f"{error.where}, in {where}" if error.where else where
+        raise UserError(error.what, place, error.way_out) from None
+
+
+def _label(entry: StudyEntry, config: Mapping[str, Any], overrides: Sequence[str], where: str) -> str:
+    label: str = config["method"]["label"]
+    if entry.label is None:
+        return label
+    words = {"label": label}
+    for override in parse_overrides(overrides):
+        name = override.key_or_group.rpartition(".")[2]
+        if name != "seed":
+            words[name] = value_text(override.value())
+    return fill_template(entry.label, words, where)
+
+
+def _check_names(file: StudyFile, path: Path, folders: Sequence[Path], labels: Collection[str]) -> None:
+    """A misspelt name in a study file fails now and not after the runs: each must exist somewhere."""
+    methods = group_options(folders, "method")
+    if file.baseline not in methods and file.baseline not in labels:
+        way_out = f"{did_you_mean(file.baseline, [*methods, *labels])}labels: {listed(labels)}"
+        raise UserError(
+            f'The baseline "{file.baseline}" is neither a method nor an arm\'s label.', str(path), way_out
+        )
+    benchmarks = group_options(folders, "benchmark")
+    for name in (file.report.in_domain, *file.report.out_of_domain):
+        if name not in benchmarks:
+            way_out = f"{did_you_mean(name, benchmarks)}benchmarks: {listed(benchmarks)}"
+            raise UserError(f'There is no benchmark "{name}" for the report.', str(path), way_out)
+
+
+def _cell(draft: _Draft, label: str) -> Cell:
+    config = draft.config
+    return Cell(
+        run_id=run_id(config),
+        arm=arm_id(config),
+        label=label,
+        group=draft.groups[0],
+        groups=draft.groups,
+        seed=config["seed"],
+        method=config["method"]["name"],
+        model=config["model"]["name"],
+        dataset=config["dataset"]["name"],
+        engine=config["engine"]["name"],
+        tau=config["method"]["selector"].get("tau"),
+        overrides=draft.overrides,
+        stages=("train", *(f"evaluate-{name}" for name in config["benchmarks"])),
+    )

@@ -1,0 +1,86 @@
+"""Combinations of settings that can't work, found before anything runs.
+
+Each settings dataclass checks its own fields; here are the rules that span several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.schema import METHOD_PARTS, Problem
+from fastrl.method import method_problems
+
+_KEY = re.compile(r"[\w.]+")
+
+
+def impossible_combinations(config: Mapping[str, Any]) -> list[Problem]:
+    """What can't work together in a config whose fields are all well-typed; empty when everything can."""
+    problems = [_method_problem(complaint) for complaint in method_problems(config["method"])]
+    if problems:
+        return problems
+    return [*_batch_problems(config), *_length_problems(config)]
+
+
+def _method_problem(complaint: str) -> Problem:
+    key = _KEY.match(complaint)
+    return Problem(key[0] if key else "method", complaint, "")
+
+
+def _batch_problems(config: Mapping[str, Any]) -> list[Problem]:
+    """Questions, updates and ranks that don't divide, and data sets smaller than a step."""
+    training, dataset = config["training"], config["dataset"]
+    questions, updates, ranks = (
+        training["questions_per_step"],
+        training["updates"],
+        config["engine"]["data_parallel"],
+    )
+    problems = []
+    if questions % ranks:
+        what = (
+            f"training.questions_per_step={questions} does not divide over engine.data_parallel={ranks} ranks"
+        )
+        problems.append(Problem("training.questions_per_step", what, f"use a multiple of {ranks}"))
+    rollouts = METHOD_PARTS["rollouts"][config["method"]["rollouts"]["name"]]
+    fewest = min(rollouts(**_fields(config["method"]["rollouts"])).possible_n())
+    if updates * ranks > questions * fewest:
+        what = (
+            f"training.updates={updates} on {ranks} rank(s) need {updates * ranks} trajectories a step, "
+            f"but a step may sample only {questions * fewest} ({questions} questions x {fewest} rollouts)"
+        )
+        problems.append(
+            Problem("training.updates", what, f"use at most {questions * fewest // ranks} updates")
+        )
+    split = dataset["train_split"]
+    size = dataset.get("splits", {}).get("sizes", {}).get(split)
+    if size is not None and size < questions:
+        what = (
+            f"dataset.splits.sizes.{split}={size} questions do not fill a step of "
+            f"training.questions_per_step={questions}"
+        )
+        problems.append(Problem(f"dataset.splits.sizes.{split}", what, f"use at least {questions} questions"))
+    return problems
+
+
+def _length_problems(config: Mapping[str, Any]) -> list[Problem]:
+    """Token budgets beyond the positions that a policy built here has."""
+    positions = config["model"].get("architecture", {}).get("max_positions")
+    prompt, response = config["training"]["max_prompt_tokens"], config["training"]["max_response_tokens"]
+    if positions is None or prompt + response <= positions:
+        return []
+    what = (
+        f"training.max_prompt_tokens={prompt} and training.max_response_tokens={response} exceed "
+        f"model.architecture.max_positions={positions}"
+    )
+    return [
+        Problem("training.max_response_tokens", what, f"use at most {positions - prompt} response tokens")
+    ]
+
+
+def _fields(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in part.items()
+        if key != "name"
+    }

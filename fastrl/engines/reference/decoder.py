@@ -1,0 +1,75 @@
+"""Incremental decoding of any Hugging Face causal language model through its own KV cache."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+
+class Decoder(Protocol):
+    """Logits of the next token for a batch of sequences that grow by one token at a time.
+
+    Order of calls: `prefill`, then `repeat`, then any mix of `select` and `step`.
+    """
+
+    def prefill(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Read left-padded prompts (B, P) with their mask; returns logits (B, V) after the last column."""
+        ...
+
+    def repeat(self, n: int) -> None:
+        """Continue every sequence n times: row b becomes rows n*b ... n*b + n - 1."""
+        ...
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows alone, in this order."""
+        ...
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Append one token (N,) to each sequence; returns logits (N, V) after it."""
+        ...
+
+
+class CachedDecoder:
+    """A `Decoder` over the model's own forward pass and transformers' dynamic cache."""
+
+    def __init__(self, model: Any, max_tokens: int) -> None:
+        del max_tokens  # the dynamic cache grows as needed
+        self._model = model
+        names = inspect.signature(model.forward).parameters
+        self._cache_name = "cache" if "cache" in names else "past_key_values"
+        self._takes_positions = "position_ids" in names
+        self._keep_last = {"logits_to_keep": 1} if "logits_to_keep" in names else {}
+
+    def prefill(self, ids: Tensor, mask: Tensor) -> Tensor:
+        self._cache = DynamicCache(config=self._model.config)
+        self._mask = mask
+        return self._forward(ids, (mask.cumsum(1) - 1).clamp(min=0))
+
+    def repeat(self, n: int) -> None:
+        self._cache.batch_repeat_interleave(n)
+        self._mask = self._mask.repeat_interleave(n, 0)
+
+    def select(self, rows: Tensor) -> None:
+        self._cache.batch_select_indices(rows)
+        self._mask = self._mask[rows]
+
+    def step(self, tokens: Tensor) -> Tensor:
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
+        return self._forward(tokens[:, None], self._mask.sum(1, keepdim=True) - 1)
+
+    def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        placed = {"position_ids": positions} if self._takes_positions else {}
+        output = self._model(
+            input_ids=ids,
+            attention_mask=self._mask,
+            use_cache=True,
+            **placed,
+            **self._keep_last,
+            **{self._cache_name: self._cache},
+        )
+        logits: Tensor = output.logits
+        return logits[:, -1]

@@ -1,0 +1,153 @@
+"""Incremental decoding of plain Llama and Qwen2 models, without the overhead of a general forward pass.
+
+The layers are the model's own weights, read at every call, so training needs no copy back. Used only where
+`is_plain_llama` finds exactly the architecture written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import LlamaForCausalLM, Qwen2ForCausalLM
+
+
+def is_plain_llama(model: Any) -> bool:
+    """True for Llama and Qwen2 with SiLU, a rotary embedding that does not depend on the length, and no
+    sliding window."""
+    if type(model) not in (LlamaForCausalLM, Qwen2ForCausalLM):
+        return False
+    config = model.config
+    rotary = model.model.rotary_emb
+    return (
+        config.hidden_act == "silu"
+        and getattr(rotary, "rope_type", None) in ("default", "linear", "llama3")
+        and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+    )
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """One block's weights, the projections that read the same input joined."""
+
+    input_norm: Tensor
+    qkv: Tensor
+    qkv_bias: Tensor | None
+    output: Tensor
+    output_bias: Tensor | None
+    mlp_norm: Tensor
+    gate_up: Tensor
+    gate_up_bias: Tensor | None
+    down: Tensor
+    down_bias: Tensor | None
+
+
+class LlamaDecoder:
+    """A `Decoder` with a key-value store of fixed size: the prompt's width plus `max_tokens`."""
+
+    def __init__(self, model: Any, max_tokens: int) -> None:
+        config = model.config
+        self._model = model
+        self._max_tokens = max_tokens
+        self._heads: int = config.num_attention_heads
+        self._kv_heads: int = config.num_key_value_heads
+        self._head_dim: int = getattr(config, "head_dim", None) or config.hidden_size // self._heads
+        self._eps: float = config.rms_norm_eps
+        self._layers = [_layer(block) for block in model.model.layers]
+
+    def prefill(self, ids: Tensor, mask: Tensor) -> Tensor:
+        rows, width = ids.shape
+        weight = self._model.model.embed_tokens.weight
+        size = width + self._max_tokens
+        self._store = weight.new_zeros(len(self._layers), 2, rows, self._kv_heads, size, self._head_dim)
+        positions = torch.arange(size, device=ids.device)[None]
+        cos, sin = self._model.model.rotary_emb(weight[:1, None], positions)
+        self._cos, self._sin = cos[0], sin[0]
+        self._used = 0
+        self._lengths = mask.sum(1)
+        hidden = torch.zeros(rows, 1, 1, size, dtype=weight.dtype, device=ids.device)
+        self._bias = hidden.masked_fill(
+            F.pad(mask == 0, (0, self._max_tokens))[:, None, None], torch.finfo(weight.dtype).min
+        )
+        later = torch.ones(width, width, dtype=torch.bool, device=ids.device).triu(1)
+        causal = self._bias[..., :width].masked_fill(later, torch.finfo(weight.dtype).min)
+        return self._forward(ids, (mask.cumsum(1) - 1).clamp(min=0), causal)
+
+    def repeat(self, n: int) -> None:
+        self._store = self._store.repeat_interleave(n, 2)
+        self._bias = self._bias.repeat_interleave(n, 0)
+        self._lengths = self._lengths.repeat_interleave(n, 0)
+
+    def select(self, rows: Tensor) -> None:
+        kept = torch.empty_like(self._store[:, :, : len(rows)])
+        kept[..., : self._used, :] = self._store[..., : self._used, :][:, :, rows]
+        self._store, self._bias, self._lengths = kept, self._bias[rows], self._lengths[rows]
+
+    def step(self, tokens: Tensor) -> Tensor:
+        logits = self._forward(tokens[:, None], self._lengths[:, None], self._bias[..., : self._used + 1])
+        self._lengths = self._lengths + 1
+        return logits
+
+    def _forward(self, ids: Tensor, positions: Tensor, bias: Tensor) -> Tensor:
+        """Read T more tokens per row; `bias` (B, 1, 1 or T, used + T) is added to the attention scores."""
+        rows, width = ids.shape
+        end = self._used + width
+        rotated_heads = self._heads + self._kv_heads
+        cos, sin = self._cos[positions][:, :, None], self._sin[positions][:, :, None]
+        hidden = F.embedding(ids, self._model.model.embed_tokens.weight)
+        for layer, store in zip(self._layers, self._store, strict=True):
+            qkv = F.linear(self._norm(hidden, layer.input_norm), layer.qkv, layer.qkv_bias)
+            qkv = qkv.view(rows, width, rotated_heads + self._kv_heads, self._head_dim)
+            turned = _rotate(qkv[:, :, :rotated_heads], cos, sin)
+            store[0, :, :, self._used : end] = turned[:, :, self._heads :].transpose(1, 2)
+            store[1, :, :, self._used : end] = qkv[:, :, rotated_heads:].transpose(1, 2)
+            attended = F.scaled_dot_product_attention(
+                turned[:, :, : self._heads].transpose(1, 2),
+                store[0, :, :, :end],
+                store[1, :, :, :end],
+                attn_mask=bias,
+                enable_gqa=self._heads != self._kv_heads,
+            )
+            attended = attended.transpose(1, 2).reshape(rows, width, -1)
+            hidden = hidden + F.linear(attended, layer.output, layer.output_bias)
+            gate, up = F.linear(self._norm(hidden, layer.mlp_norm), layer.gate_up, layer.gate_up_bias).chunk(
+                2, -1
+            )
+            hidden = hidden + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
+        self._used = end
+        last = self._norm(hidden[:, -1], self._model.model.norm.weight)
+        return F.linear(last, self._model.lm_head.weight)
+
+    def _norm(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        return F.rms_norm(hidden, weight.shape, weight, self._eps)
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary embedding on the last dimension, first half against second half."""
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def _layer(block: Any) -> _Layer:
+    attention, mlp = block.self_attn, block.mlp
+    joined = [attention.q_proj, attention.k_proj, attention.v_proj]
+    widened = [mlp.gate_proj, mlp.up_proj]
+    return _Layer(
+        input_norm=block.input_layernorm.weight,
+        qkv=torch.cat([linear.weight for linear in joined]),
+        qkv_bias=_bias(joined),
+        output=attention.o_proj.weight,
+        output_bias=attention.o_proj.bias,
+        mlp_norm=block.post_attention_layernorm.weight,
+        gate_up=torch.cat([linear.weight for linear in widened]),
+        gate_up_bias=_bias(widened),
+        down=mlp.down_proj.weight,
+        down_bias=mlp.down_proj.bias,
+    )
+
+
+def _bias(linears: list[Any]) -> Tensor | None:
+    return None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])

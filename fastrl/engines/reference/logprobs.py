@@ -1,0 +1,130 @@
+"""Log-probabilities of response tokens under a model, with as little padding as the batch allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fastrl.rollouts import IntArray
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """K prompts, each with its response behind it and padding on the right.
+
+    Under a causal model no token sees the padding, so neither an attention mask nor position ids are needed.
+
+    tokens: (K, S) int64. prompt_lengths, response_lengths: (K,) int64 on the same device; a response may be
+    empty.
+    """
+
+    tokens: Tensor
+    prompt_lengths: Tensor
+    response_lengths: Tensor
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def take(self, rows: Tensor) -> Sequences:
+        """These rows, in this order, cut to the longest of them."""
+        prompts, responses = self.prompt_lengths[rows], self.response_lengths[rows]
+        width = int((prompts + responses).max()) if len(rows) else 0
+        return Sequences(self.tokens[rows, :width], prompts, responses)
+
+    def batches(self, size: int) -> Iterator[Tensor]:
+        """Row numbers in batches of at most `size`, longest first, so that rows of a batch are alike in
+        length."""
+        order = (self.prompt_lengths + self.response_lengths).argsort(descending=True, stable=True)
+        yield from torch.split(order, size)
+
+    def response_mask(self, width: int) -> Tensor:
+        """(K, width) True on response tokens, counted from the response's start."""
+        return torch.arange(width, device=self.tokens.device) < self.response_lengths[:, None]
+
+
+def join_sequences(
+    prompts: Sequence[Sequence[int]],
+    tokens: IntArray,
+    token_offsets: IntArray,
+    pad_id: int,
+    device: torch.device,
+) -> Sequences:
+    """Put response i, `tokens[token_offsets[i]:token_offsets[i + 1]]`, behind `prompts[i]`."""
+    prompt_lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int64)
+    response_lengths = np.diff(token_offsets).astype(np.int64)
+    width = int((prompt_lengths + response_lengths).max()) if len(prompts) else 0
+    padded = np.full((len(prompts), width), pad_id, dtype=np.int64)
+    for i, prompt in enumerate(prompts):
+        response = tokens[token_offsets[i] : token_offsets[i + 1]]
+        padded[i, : len(prompt)] = prompt
+        padded[i, len(prompt) : len(prompt) + len(response)] = response
+    return Sequences(
+        tokens=torch.from_numpy(padded).to(device),
+        prompt_lengths=torch.from_numpy(prompt_lengths).to(device),
+        response_lengths=torch.from_numpy(response_lengths).to(device),
+    )
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A model together with what is known about its head.
+
+    separate_head: logits are the output embedding applied to the last hidden state and nothing else, so the
+    head can be left out for prompts and padding.
+    """
+
+    model: Any
+    separate_head: bool
+
+
+@torch.no_grad()
+def make_scorer(model: Any) -> Scorer:
+    """Find out by a trial whether the model's head can be applied apart (some cap or scale their logits)."""
+    head = model.get_output_embeddings()
+    if head is None:
+        return Scorer(model, separate_head=False)
+    embedding = model.get_input_embeddings().weight
+    ids = torch.arange(min(8, embedding.shape[0]), device=embedding.device)[None]
+    hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    whole = model(input_ids=ids, use_cache=False).logits
+    apart = head(hidden)
+    return Scorer(model, separate_head=apart.shape == whole.shape and torch.allclose(apart, whole))
+
+
+def response_logprobs(scorer: Scorer, sequences: Sequences, temperature: float) -> Tensor:
+    """(B, L) float32 log-probabilities of the response tokens at this temperature, 0 in the padding.
+
+    L is the longest response of the batch. Differentiable when gradients are on.
+    """
+    positions = torch.arange(sequences.tokens.shape[1] - 1, device=sequences.tokens.device)
+    first = sequences.prompt_lengths[:, None] - 1  # its logits predict the first response token
+    predicts = (positions >= first) & (positions < first + sequences.response_lengths[:, None])
+    targets = sequences.tokens[:, 1:][predicts]
+    if scorer.separate_head:
+        hidden = scorer.model.base_model(input_ids=sequences.tokens, use_cache=False).last_hidden_state
+        logits = scorer.model.get_output_embeddings()(hidden[:, :-1][predicts])
+    else:
+        logits = scorer.model(input_ids=sequences.tokens, use_cache=False).logits[:, :-1][predicts]
+    logits = logits.float()
+    if temperature != 1:
+        logits = logits / temperature
+    flat = -F.cross_entropy(logits, targets, reduction="none")
+    mask = sequences.response_mask(int(sequences.response_lengths.max()))
+    return flat.new_zeros(mask.shape).masked_scatter(mask, flat)
+
+
+@torch.no_grad()
+def score(scorer: Scorer, sequences: Sequences, temperature: float, batch: int) -> Tensor:
+    """`response_logprobs` of any number of sequences, `batch` at a time, in their order."""
+    width = int(sequences.response_lengths.max()) if len(sequences) else 0
+    logp = torch.zeros(len(sequences), width, device=sequences.tokens.device)
+    for rows in sequences.batches(batch):
+        part = response_logprobs(scorer, sequences.take(rows), temperature)
+        logp[rows, : part.shape[1]] = part
+    return logp

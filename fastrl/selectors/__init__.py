@@ -1,0 +1,18 @@
+"""Selectors: which sampled trajectories train the policy."""
+
+from __future__ import annotations
+
+from fastrl.selectors.advantage_only import AdvantageOnly
+from fastrl.selectors.all import KeepAll
+from fastrl.selectors.base import Selector
+from fastrl.selectors.cppo import Cppo
+from fastrl.selectors.mdap import Mdap
+from fastrl.selectors.random_fraction import RandomFraction
+
+SELECTORS: dict[str, type[Selector]] = {
+    "advantage_only": AdvantageOnly,
+    "all": KeepAll,
+    "cppo": Cppo,
+    "mdap": Mdap,
+    "random": RandomFraction,
+}
