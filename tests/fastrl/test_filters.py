@@ -215,7 +215,7 @@ def test_ema_skips_the_most_extreme_questions_up_to_its_share() -> None:
     names = [f"q{i}" for i in range(10)]
     for name, right in zip(names, [1, 0, 1, 0.5, 0.5, 1, 0.5, 0.5, 0.5, 0.5], strict=True):
         state = visit(EMA, state, name, right, epoch=0)
-    state = visit(EMA, state, "q0", 0.875, epoch=0)  # 0.9375: no longer extreme
+    state = visit(EMA, state, "q0", 15 / 16, n=16, epoch=0)  # average 0.97: extreme, but less so
     sampled = EMA.plan(state, names, 1, np.random.default_rng(0))
     assert [name for name, take in zip(names, sampled, strict=True) if not take] == ["q1", "q2"]
 

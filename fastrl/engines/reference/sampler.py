@@ -122,11 +122,12 @@ def _cut_at_end(tokens: Tensor, logp: Tensor, eos: Tensor, pad_id: int) -> Respo
     finished = ends.any(1)
     lengths = torch.where(finished, ends.int().argmax(1) + 1, tokens.shape[1])
     width = int(lengths.max())
+    logp = logp[:, :width]
     outside = torch.arange(width, device=tokens.device) >= lengths[:, None]
     return Responses(
         tokens=tokens[:, :width].masked_fill(outside, pad_id).cpu().numpy(),
         lengths=lengths.cpu().numpy(),
-        logp=logp[:, :width].masked_fill(outside, 0).cpu().numpy(),
+        logp=logp.masked_fill(outside, 0).cpu().numpy(),
         finished=finished.cpu().numpy(),
     )
 

@@ -1,0 +1,1 @@
+"""Analysis: from run directories to tables, figures, statistics, the report and tracking."""

@@ -1,0 +1,10 @@
+"""The figures of a report. Adding one: a file with a `FIGURE`, and a line here."""
+
+from __future__ import annotations
+
+from analysis.figures import figure1, figure3, figure7, lag
+from analysis.figures.spec import FigureSpec
+
+FIGURES: dict[str, FigureSpec] = {
+    spec.name: spec for spec in (figure1.FIGURE, figure3.FIGURE, figure7.FIGURE, lag.FIGURE)
+}

@@ -1,0 +1,57 @@
+"""What a figure is made of, and how it becomes bytes. Each figure's file holds one `FIGURE`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.figures.style import PNG_DPI, paper_style
+from analysis.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_METADATA = {
+    "pdf": {"CreationDate": None, "ModDate": None},
+    "png": {"Software": None},
+    "svg": {"Date": None},
+}
+"""Per file format, what would make the same figure differ from one drawing to the next."""
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One figure of a report, registered in `analysis.figures.FIGURES` under its name.
+
+    paper_item: the paper's figure that it follows, "" for none. size: inches. caption: sentences on what is
+    shown. lacks: what of it the study has no records for, "" if it can be drawn. draw: onto an empty figure.
+    """
+
+    name: str
+    title: str
+    paper_item: str
+    size: tuple[float, float]
+    caption: Callable[[Study], str]
+    lacks: Callable[[Study], str]
+    draw: Callable[[Study, Figure], None]
+
+
+def render(spec: FigureSpec, study: Study, formats: tuple[str, ...]) -> dict[str, bytes]:
+    """The figure as bytes by format (`png`, `pdf`, `svg`); the same records give the same bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    files = {}
+    with paper_style():
+        figure = Figure(figsize=spec.size, layout="constrained")
+        FigureCanvasAgg(figure)
+        spec.draw(study, figure)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once, the same in every format
+        for file_format in formats:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=file_format, dpi=PNG_DPI, metadata=_METADATA[file_format])
+            files[file_format] = buffer.getvalue()
+    return files

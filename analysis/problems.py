@@ -1,0 +1,68 @@
+"""What a reader must know before trusting a report: runs that are missing, set aside, or doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analysis.measures import decoding_name, setting_of
+from analysis.study import Study
+
+
+def problems(study: Study) -> tuple[str, ...]:
+    """One sentence a problem; empty when every planned run is whole and beyond doubt."""
+    return (*_incomplete(study), *_set_aside(study), *_truncated(study), *_uncommitted(study))
+
+
+def _incomplete(study: Study) -> list[str]:
+    """How many runs lack something, then what, by arm and state."""
+    seeds: dict[tuple[str, str, str], list[int]] = {}
+    for each in study.unfinished:
+        seeds.setdefault((each.cell.label, each.stage, each.state), []).append(each.cell.seed)
+    missing = {each.cell.run_id for each in study.unfinished}
+    missing |= {each.cell.run_id for each in study.set_aside}
+    if not missing:
+        return []
+    total = len({cell.run_id for cell in study.plan.cells})
+    lines = [f"{len(missing)} of {total} runs missing or incomplete; tables and figures show the rest."]
+    for (label, stage, state), found in seeds.items():
+        numbers = ", ".join(map(str, found))
+        lines.append(f"{label}, seed{'s' if len(found) > 1 else ''} {numbers}: {stage} {state}")
+    return lines
+
+
+def _set_aside(study: Study) -> list[str]:
+    return [
+        f"{each.cell.label}, seed {each.cell.seed}: set aside. {each.where}: {each.reason}"
+        for each in study.set_aside
+    ]
+
+
+def _truncated(study: Study) -> list[str]:
+    """Benchmarks whose responses were cut at the token limit more often than their config tolerates."""
+    counts: dict[tuple[str, str], list[float]] = {}
+    for record in study.records.values():
+        for benchmark, results in record.results.items():
+            alarm = setting_of(record.config, f"benchmarks.{benchmark}.truncation_alarm")
+            for name, decoding in results["decodings"].items():
+                rate = decoding.get("truncation_rate")
+                if isinstance(alarm, float) and isinstance(rate, float) and rate > alarm:
+                    counts.setdefault((benchmark, name), []).append(rate)
+    return [
+        f"{study.benchmark_label(benchmark)}, {decoding_name(name)}: in {len(rates)} runs up to "
+        f"{100 * max(rates):.1f} % of the responses were cut at the token limit; accuracies may be too low."
+        for (benchmark, name), rates in counts.items()
+    ]
+
+
+def _uncommitted(study: Study) -> list[str]:
+    """Runs of different commits, or of code with uncommitted changes, told in one sentence each."""
+    trained = [record for record in study.records.values() if record.trained]
+    commits: Mapping[str, None] = dict.fromkeys(record.commit or "no commit" for record in trained)
+    lines = []
+    if len(commits) > 1:
+        shown = ", ".join(commit[:10] for commit in commits)
+        lines.append(f"The runs come from {len(commits)} versions of the code: {shown}.")
+    dirty = sum(record.dirty for record in trained)
+    if dirty:
+        lines.append(f"{dirty} runs were trained with uncommitted changes in the code.")
+    return lines

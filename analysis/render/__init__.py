@@ -1,0 +1,1 @@
+"""Renderers: one file a format, from a table (or the whole report) to text."""

@@ -1,0 +1,265 @@
+"""A study's runs as tidy frames: everything that tables, figures and claims are computed from.
+
+Only finished stages count: a run enters training measures when its train stage is done, and a benchmark's
+measures when that evaluation is done too. A run with a corrupt record enters nothing and is listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.records import RecordError, RunRecord, read_run, step_keys
+from experiments.errors import UserError
+from experiments.plan import Cell, Plan, read_plan
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_CLOCKS = {"cpu": ("cpu_s", "CPU-s"), "wall": ("timing_s", "s")}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The seconds a study counts. prefix: of the step record's keys. unit: in headers."""
+
+    prefix: str
+    unit: str
+
+    def key(self, stage: str) -> str:
+        """The step record's key of a stage's seconds."""
+        return f"{self.prefix}/{stage}"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The cells that differ only in their seed: a row of a table, a point or a line of a figure."""
+
+    id: str
+    label: str
+    method: str
+    tau: float | None
+    groups: tuple[str, ...]
+    runs: Mapping[int, str]
+    """Run id by seed, in the plan's order."""
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """A run whose record can't be trusted. where: file under the results root, and line; reason: why."""
+
+    cell: Cell
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A planned stage without a result, and the state it is in."""
+
+    cell: Cell
+    stage: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """A plan and the records of its runs.
+
+    records: by run id, those that could be read (also of runs in which no stage is done yet).
+    steps: one row per training step >= 1 of each trained run: `run_id` and the flat keys of steps.jsonl, and
+        `clock/total`, the clock's seconds since the start of training.
+    validations: run_id, step, accuracy (fraction), clock (seconds of training until then); step 0 included.
+    evaluations: run_id, benchmark, decoding, temperature, samples, metric, value; one row per number.
+    """
+
+    plan: Plan
+    clock: Clock
+    arms: tuple[Arm, ...]
+    records: Mapping[str, RunRecord]
+    steps: DataFrame
+    validations: DataFrame
+    evaluations: DataFrame
+    set_aside: tuple[SetAside, ...]
+    unfinished: tuple[Unfinished, ...]
+
+    @property
+    def baseline(self) -> Arm:
+        """The arm that speeds and differences are relative to: by label, else the first of that method."""
+        name = self.plan.baseline
+        named = [arm for arm in self.arms if arm.label == name] or [
+            arm for arm in self.arms if arm.method == name
+        ]
+        if not named:
+            raise UserError(
+                f'The baseline "{name}" is neither a label nor a method of the study {self.plan.study}.',
+                "plan.json, baseline",
+                f"set baseline in the study's YAML to one of: {', '.join(arm.label for arm in self.arms)}",
+            )
+        return named[0]
+
+    def tagged(self, *groups: str) -> tuple[Arm, ...]:
+        """Arms that carry one of the group tags, in the plan's order."""
+        return tuple(arm for arm in self.arms if set(groups) & set(arm.groups))
+
+    def main_arm(self, method: str) -> Arm | None:
+        """The arm of the main comparison that uses a method, None when the study has none."""
+        return next((arm for arm in self.tagged("main") if arm.method == method), None)
+
+    @property
+    def tau_arms(self) -> tuple[Arm, ...]:
+        """The arms of the threshold sweep by τ: those tagged "tau", and the main arm of the same method."""
+        swept = self.tagged("tau")
+        methods = {arm.method for arm in swept}
+        arms = {arm.id: arm for arm in (*swept, *self.tagged("main")) if arm.method in methods}
+        return tuple(sorted(arms.values(), key=lambda arm: -1.0 if arm.tau is None else arm.tau))
+
+    def decodings(self, benchmark: str) -> tuple[str, ...]:
+        """Names of the decodings that a benchmark was evaluated with, by temperature."""
+        found = self.evaluations[self.evaluations["benchmark"] == benchmark]
+        named = found[["temperature", "decoding"]].drop_duplicates().sort_values(["temperature", "decoding"])
+        return tuple(named["decoding"])
+
+    def main_decoding(self, benchmark: str) -> str:
+        """The decoding of a benchmark's one-column accuracies: the hottest, "" before any evaluation."""
+        return ("", *self.decodings(benchmark))[-1]
+
+    def metrics(self, benchmark: str, decoding: str) -> tuple[str, ...]:
+        """Names of a benchmark's metrics under one decoding, as the records order them."""
+        found = self.evaluations
+        found = found[(found["benchmark"] == benchmark) & (found["decoding"] == decoding)]
+        return tuple(dict.fromkeys(found["metric"]))
+
+    def benchmark_label(self, benchmark: str) -> str:
+        """A benchmark's name for headers, as the runs' configs have it."""
+        for record in self.records.values():
+            label = record.config.get("benchmarks", {}).get(benchmark, {}).get("label")
+            if label:
+                return str(label)
+        return benchmark
+
+
+def load_study(root: Path, name: str) -> Study:
+    """Read the plan `<root>/studies/<name>/plan.json` and the runs that it names.
+
+    Raises UserError for a plan that is missing or wrong; a run's corrupt record sets that run aside.
+    """
+    plan = read_plan(root, name)
+    if plan.clock not in _CLOCKS:
+        raise UserError(
+            f'There is no clock "{plan.clock}".',
+            "plan.json, clock",
+            f"set clock in the study's YAML to one of: {', '.join(_CLOCKS)}",
+        )
+    clock = Clock(*_CLOCKS[plan.clock])
+    records: dict[str, RunRecord] = {}
+    set_aside: list[SetAside] = []
+    for cell in plan.cells:
+        try:
+            records[cell.run_id] = read_run(root, cell, clock.prefix)
+        except RecordError as error:
+            set_aside.append(SetAside(cell, error.where, error.reason))
+    for odd in _differently_evaluated(plan, records):
+        records.pop(odd.cell.run_id, None)
+        set_aside.append(odd)
+    return Study(
+        plan=plan,
+        clock=clock,
+        arms=_arms(plan),
+        records=records,
+        steps=_steps(records, clock),
+        validations=_validations(records, clock),
+        evaluations=_evaluations(records),
+        set_aside=tuple(set_aside),
+        unfinished=tuple(
+            Unfinished(cell, stage, records[cell.run_id].states[stage])
+            for cell in plan.cells
+            if cell.run_id in records
+            for stage in cell.stages
+            if records[cell.run_id].states[stage] != "done"
+        ),
+    )
+
+
+def _arms(plan: Plan) -> tuple[Arm, ...]:
+    return tuple(
+        Arm(
+            id=arm,
+            label=cells[0].label,
+            method=cells[0].method,
+            tau=cells[0].tau,
+            groups=tuple(dict.fromkeys(group for cell in cells for group in cell.groups)),
+            runs={cell.seed: cell.run_id for cell in cells},
+        )
+        for arm, cells in plan.arms.items()
+    )
+
+
+def _differently_evaluated(plan: Plan, records: Mapping[str, RunRecord]) -> Iterator[SetAside]:
+    """Runs that were evaluated under settings, data, prompt or extractor other than most runs' were."""
+    by_benchmark: dict[str, dict[str, str]] = {}
+    for run_id, record in records.items():
+        for benchmark, results in record.results.items():
+            by_benchmark.setdefault(benchmark, {})[run_id] = _evaluation_digest(results)
+    for benchmark, digests in by_benchmark.items():
+        counted = Counter(digests.values())
+        usual = min(counted, key=lambda digest: (-counted[digest], digest))
+        for cell in plan.cells:
+            digest = digests.get(cell.run_id, usual)
+            if digest != usual:
+                reason = (
+                    f"evaluated with {digest}, while {counted[usual]} other runs were with {usual}; "
+                    f"run the stage evaluate-{benchmark} again"
+                )
+                yield SetAside(cell, f"runs/{cell.run_id}/eval/{benchmark}/results.json", reason)
+
+
+def _evaluation_digest(results: Mapping[str, Any]) -> str:
+    """Everything that makes two accuracies comparable, as short words."""
+    digests = {"settings": results.get("settings_digest"), **results.get("digests", {})}
+    return ", ".join(f"{name} {str(digests[name])[:10]}" for name in sorted(digests))
+
+
+def _steps(records: Mapping[str, RunRecord], clock: Clock) -> DataFrame:
+    import pandas as pd
+
+    rows = [
+        {"run_id": run_id, **step}
+        for run_id, record in records.items()
+        for step in record.steps
+        if step["step"] > 0
+    ]
+    empty = {"run_id": "str", **dict.fromkeys(step_keys(clock.prefix), "float")}
+    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(empty)).astype(empty)
+    frame["clock/total"] = frame.groupby("run_id", sort=False)[clock.key("step")].cumsum()
+    return frame
+
+
+def _validations(records: Mapping[str, RunRecord], clock: Clock) -> DataFrame:
+    import pandas as pd
+
+    rows = []
+    for run_id, record in records.items():
+        seconds = 0.0
+        for step in record.steps:
+            seconds += step[clock.key("step")] if step["step"] > 0 else 0.0
+            if "val/accuracy" in step:
+                rows.append((run_id, step["step"], float(step["val/accuracy"]), seconds))
+    return pd.DataFrame(rows, columns=["run_id", "step", "accuracy", "clock"])
+
+
+def _evaluations(records: Mapping[str, RunRecord]) -> DataFrame:
+    import pandas as pd
+
+    rows = [
+        (run_id, benchmark, name, decoding["temperature"], decoding["samples"], metric, float(value))
+        for run_id, record in records.items()
+        for benchmark, results in record.results.items()
+        for name, decoding in results["decodings"].items()
+        for metric, value in decoding["metrics"].items()
+    ]
+    columns = ["run_id", "benchmark", "decoding", "temperature", "samples", "metric", "value"]
+    return pd.DataFrame(rows, columns=columns)

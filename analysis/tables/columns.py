@@ -1,0 +1,86 @@
+"""The kinds of columns that tables over arms are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from analysis.comparison import read
+from analysis.measures import Measure
+from analysis.reported import reported_figure
+from analysis.study import Arm, Study
+from analysis.table import Better, Column, Form
+from analysis.values import Source, Value, missing, reported
+
+TRAINING_SET = "Geometry3K"
+"""The paper's training set whose reported figures stand beside measured ones: the one it ablates on."""
+
+PAPER_GROUP = f"Paper, {TRAINING_SET}"
+"""The spanning header over reported columns."""
+
+
+@dataclass(frozen=True)
+class ArmColumn:
+    """A column of a table over arms: its header, and the value of each arm."""
+
+    column: Column
+    value: Callable[[Arm], Value]
+
+
+def mean_column(study: Study, measure: Measure, group: str = "") -> ArmColumn:
+    """A measure's mean over seeds."""
+    column = Column(measure.key, measure.header, measure.digits, measure.better, Form.NUMBER, group)
+    return ArmColumn(column, read(study, measure).mean)
+
+
+def difference_column(study: Study, measure: Measure, against: Arm, header: str, group: str) -> ArmColumn:
+    """A measure's paired difference to another arm; that arm's own row has none."""
+    readings = read(study, measure)
+    key = f"{measure.key}_minus_{against.label}"
+
+    def value(arm: Arm) -> Value:
+        return missing(Source.DERIVED) if arm.id == against.id else readings.difference(arm, against)
+
+    column = Column(key, header, measure.digits, Better.NEITHER, Form.DIFFERENCE, group)
+    return ArmColumn(column, value)
+
+
+def speed_column(study: Study, time: Measure, header: str = "Speed", group: str = "") -> ArmColumn:
+    """How many times less of a time an arm takes than the study's baseline, whose own speed is 1."""
+    readings, baseline = read(study, time), study.baseline
+
+    def value(arm: Arm) -> Value:
+        speed = readings.speed(arm, baseline)
+        return replace(speed, ci=None) if arm.id == baseline.id else speed
+
+    column = Column(f"speed_of_{time.key}", header, 2, Better.HIGHER, Form.RATIO, group)
+    return ArmColumn(column, value)
+
+
+def reported_column(name: str, metric: str, header: str, form: Form, digits: int) -> ArmColumn:
+    """What the paper reports for the arm's method, by the table's CSV in `analysis/reported`."""
+
+    def value(arm: Arm) -> Value:
+        figure = reported_figure(name, TRAINING_SET, arm.method, metric)
+        return reported(figure.value, figure.place) if figure else missing(Source.REPORTED)
+
+    return ArmColumn(_reported(metric, header, form, digits), value)
+
+
+def reported_column_by_tau(name: str, metric: str, header: str, form: Form, digits: int) -> ArmColumn:
+    """What the paper reports for the arm's threshold."""
+
+    def value(arm: Arm) -> Value:
+        figure = reported_figure(name, TRAINING_SET, arm.method, metric, arm.tau)
+        return reported(figure.value, figure.place) if figure else missing(Source.REPORTED)
+
+    return ArmColumn(_reported(metric, header, form, digits), value)
+
+
+def renamed(column: ArmColumn, header: str) -> ArmColumn:
+    """The same column under another header."""
+    return replace(column, column=replace(column.column, header=header))
+
+
+def _reported(metric: str, header: str, form: Form, digits: int) -> Column:
+    return Column(f"reported_{metric}", header, digits, Better.NEITHER, form, PAPER_GROUP)

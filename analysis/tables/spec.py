@@ -1,0 +1,98 @@
+"""What a table is built from: which arms, which columns. Each table's file holds one of these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from analysis.statistics import CONFIDENCE
+from analysis.study import Arm, Study
+from analysis.table import Row, Table, missing_notes, reported_notes
+from analysis.tables.columns import ArmColumn
+
+
+class TableSpec(Protocol):
+    """One table of a report, registered in `analysis.tables.TABLES` under its name."""
+
+    @property
+    def name(self) -> str: ...
+
+    def build(self, study: Study) -> Table:
+        """The table of a study's records; without rows when the study has no arm for it."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArmTable:
+    """A table with a row an arm.
+
+    paper_item: the paper's table that it follows, "" for none.
+    arms: the rows, in order. columns: given the study and those arms. notes: sentences under the table.
+    row_label: what a row is called, the arm's label unless said otherwise.
+    """
+
+    name: str
+    title: str
+    paper_item: str
+    corner: str
+    arms: Callable[[Study], Sequence[Arm]]
+    columns: Callable[[Study, Sequence[Arm]], Sequence[ArmColumn]]
+    notes: Callable[[Study], Sequence[str]]
+    row_label: Callable[[Arm], str] = lambda arm: arm.label
+
+    def build(self, study: Study) -> Table:
+        arms = self.arms(study)
+        filled = self.columns(study, arms) if arms else ()
+        columns = tuple(each.column for each in filled)
+        rows = tuple(Row(self.row_label(arm), tuple(each.value(arm) for each in filled)) for arm in arms)
+        notes = (
+            *self.notes(study),
+            *reported_notes(rows),
+            *missing_notes(rows, columns),
+            *completeness(study, arms),
+        )
+        return Table(self.name, self.title, self.paper_item, self.corner, columns, rows, notes, seeds=True)
+
+
+def unique(arms: Sequence[Arm | None]) -> tuple[Arm, ...]:
+    """The arms in order, each once, without those that the study does not have."""
+    return tuple({arm.id: arm for arm in arms if arm is not None}.values())
+
+
+def interval_note() -> str:
+    """How the numbers are to be read."""
+    return (
+        f"Mean over seeds ± half of its {100 * CONFIDENCE:.0f} % t interval, which needs three seeds. "
+        "In parentheses the number of seeds where it is not the row's."
+    )
+
+
+def clock_note(study: Study) -> str:
+    """What the study's seconds are."""
+    what = (
+        "CPU seconds of the training process" if study.plan.clock == "cpu" else "seconds of wall-clock time"
+    )
+    return f"{study.clock.unit}: {what}, without validations and checkpoints."
+
+
+def speed_note(study: Study) -> str:
+    """What a speed is relative to."""
+    return (
+        f"Speed: {study.baseline.label}'s time over the row's, geometric mean over the seeds that both have, "
+        "with its interval in brackets."
+    )
+
+
+def completeness(study: Study, arms: Sequence[Arm]) -> tuple[str, ...]:
+    """What is missing of the runs behind some arms, as one sentence; nothing when all are there."""
+    planned = {run_id for arm in arms for run_id in arm.runs.values()}
+    states = {each.cell.run_id: "set aside" for each in study.set_aside}
+    for each in study.unfinished:
+        states.setdefault(each.cell.run_id, f"{each.stage} {each.state}")
+    counted = Counter(states[run_id] for run_id in sorted(planned & states.keys()))
+    if not counted:
+        return ()
+    listed = ", ".join(f"{count} {state}" for state, count in sorted(counted.items()))
+    return (f"{sum(counted.values())} of {len(planned)} runs missing or incomplete: {listed}.",)

@@ -1,0 +1,63 @@
+"""Table 1: accuracy in and out of domain, training time and speed of the main methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.measures import accuracy, decoding_name, mean_accuracy, training_time
+from analysis.study import Arm, Study
+from analysis.table import Form
+from analysis.tables.columns import (
+    ArmColumn,
+    difference_column,
+    mean_column,
+    renamed,
+    reported_column,
+    speed_column,
+)
+from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
+
+
+def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
+    benchmark, others, baseline = study.plan.report.in_domain, study.plan.report.out_of_domain, study.baseline
+    columns = [
+        mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
+        for decoding in study.decodings(benchmark)
+    ]
+    for other in others:
+        decoding = study.main_decoding(other)
+        measure = accuracy(other, decoding)
+        group = f"Out-of-domain (%), {decoding_name(decoding)}"
+        columns.append(renamed(mean_column(study, measure, group), study.benchmark_label(other)))
+    decoding = study.main_decoding(benchmark)
+    average = mean_accuracy(others, study.main_decoding(others[0])) if others else None
+    if average and len(others) > 1:
+        columns.append(mean_column(study, average, f"Out-of-domain (%), {decoding_name(decoding)}"))
+    change = f"Change from {baseline.label} (points)"
+    columns.append(
+        difference_column(
+            study, accuracy(benchmark, decoding), baseline, f"in, {decoding_name(decoding)}", change
+        )
+    )
+    if average:
+        header = "out" if len(others) == 1 else "out, Avg"
+        columns.append(difference_column(study, average, baseline, header, change))
+    time = training_time(study)
+    return (
+        *columns,
+        mean_column(study, time, "Training"),
+        speed_column(study, time, group="Training"),
+        reported_column("table1", "out_of_domain_gain", "gain out", Form.DIFFERENCE, 2),
+        reported_column("table1", "speed", "Speed", Form.RATIO, 2),
+    )
+
+
+TABLE = ArmTable(
+    name="table1",
+    title="Accuracy and training time of the methods",
+    paper_item="Table 1",
+    corner="Method",
+    arms=lambda study: study.tagged("main"),
+    columns=_columns,
+    notes=lambda study: (interval_note(), speed_note(study), clock_note(study)),
+)

@@ -1,0 +1,58 @@
+"""Table 2: what each half of FastRL is worth: without MDAP (its rollout schedule replayed), without ARS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.measures import accuracy, decoding_name, mean_of_steps, training_time
+from analysis.study import Arm, Study
+from analysis.table import Form
+from analysis.tables.columns import (
+    ArmColumn,
+    difference_column,
+    mean_column,
+    reported_column,
+    speed_column,
+)
+from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note, unique
+
+
+def _arms(study: Study) -> Sequence[Arm]:
+    parts = study.tagged("ablation")
+    return unique([study.baseline, study.main_arm("fastrl"), *parts]) if parts else ()
+
+
+def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
+    benchmark = study.plan.report.in_domain
+    full = study.main_arm("fastrl") or arms[0]
+    hottest = study.main_decoding(benchmark)
+    time = training_time(study)
+    return (
+        *(
+            mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
+            for decoding in study.decodings(benchmark)
+        ),
+        difference_column(
+            study,
+            accuracy(benchmark, hottest),
+            full,
+            decoding_name(hottest),
+            f"Change from {full.label} (points)",
+        ),
+        mean_column(study, mean_of_steps("rollout/n", "generated", 2), "Per question"),
+        mean_column(study, mean_of_steps("select/kept_per_question_mean", "kept", 2), "Per question"),
+        mean_column(study, time, "Training"),
+        speed_column(study, time, group="Training"),
+        reported_column("table2", "speed", "Speed", Form.RATIO, 2),
+    )
+
+
+TABLE = ArmTable(
+    name="table2",
+    title="Ablation of FastRL",
+    paper_item="Table 2",
+    corner="Method",
+    arms=_arms,
+    columns=_columns,
+    notes=lambda study: (interval_note(), speed_note(study), clock_note(study)),
+)

@@ -1,0 +1,59 @@
+"""Table 5: pruning rules against FastRL's, among them rules that keep as few trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.measures import accuracy, decoding_name, last_step, mean_of_steps, training_time
+from analysis.study import Arm, Study
+from analysis.table import Form
+from analysis.tables.columns import (
+    ArmColumn,
+    difference_column,
+    mean_column,
+    reported_column,
+    speed_column,
+)
+from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note, unique
+
+
+def _arms(study: Study) -> Sequence[Arm]:
+    rules = study.tagged("pruning")
+    main = (study.baseline, study.main_arm("fastrl"), study.main_arm("cppo"))
+    return unique([*main, *rules]) if rules else ()
+
+
+def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
+    benchmark = study.plan.report.in_domain
+    hottest = study.main_decoding(benchmark)
+    time = training_time(study)
+    full = study.main_arm("fastrl") or arms[0]
+    return (
+        mean_column(study, mean_of_steps("select/kept_per_question_mean", "Kept", 2), "Per question"),
+        *(
+            mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
+            for decoding in study.decodings(benchmark)
+        ),
+        difference_column(
+            study,
+            accuracy(benchmark, hottest),
+            full,
+            decoding_name(hottest),
+            f"Change from {full.label} (points)",
+        ),
+        mean_column(study, last_step("actor/entropy", "Entropy", 3), "At the end"),
+        mean_column(study, time, "Training"),
+        speed_column(study, time, group="Training"),
+        reported_column("table5", "speed", "Speed", Form.RATIO, 2),
+    )
+
+
+TABLE = ArmTable(
+    name="table5",
+    title="Pruning rules",
+    paper_item="Table 5",
+    corner="Rule",
+    arms=_arms,
+    columns=_columns,
+    notes=lambda study: (interval_note(), speed_note(study), clock_note(study)),
+)
