@@ -88,8 +88,10 @@ class Readings:
             return "no finished run"
         if measure.timed:
             hardware = sorted({records[run_id].hardware for run_id in run_ids})
+            if "" in hardware:
+                return "times on unknown hardware can't be compared"
             if len(hardware) > 1:
-                return f"times on different hardware can't be compared: {'; '.join(map(_named, hardware))}"
+                return f"times on different hardware can't be compared: {'; '.join(hardware)}"
         return ""
 
 
@@ -102,7 +104,3 @@ def shortest_training(study: Study, arms: Sequence[Arm]) -> float:
     """Seconds of the shortest training among the arms' runs: the longest time that all of them have."""
     times = read(study, training_time(study))
     return min((value for arm in arms for value in times.by_seed(arm).values()), default=0.0)
-
-
-def _named(hardware: str) -> str:
-    return hardware or "unknown"

@@ -179,14 +179,14 @@ def last_step(column: str, header: str, digits: int, better: Better = Better.NEI
     )
 
 
-def setting(path: str, header: str, digits: int) -> Measure:
+def setting(path: str, header: str) -> Measure:
     """A number of the resolved config, by its dotted path; runs without it have none."""
 
     def by_run(study: Study) -> Mapping[str, float]:
         found = {run_id: setting_of(record.config, path) for run_id, record in study.records.items()}
         return {run_id: float(value) for run_id, value in found.items() if isinstance(value, int | float)}
 
-    return Measure(path, header, digits, Better.NEITHER, 1.0, timed=False, by_run=by_run)
+    return Measure(path, header, 0, Better.NEITHER, 1.0, timed=False, by_run=by_run)
 
 
 def setting_of(config: Mapping[str, object], path: str) -> object:

@@ -218,8 +218,9 @@ def _differently_evaluated(plan: Plan, records: Mapping[str, RunRecord]) -> Iter
 
 
 def _evaluation_digest(results: Mapping[str, Any]) -> str:
-    """Everything that makes two accuracies comparable, as short words."""
+    """Everything that makes two accuracies comparable, as short words; the checkpoint differs, of course."""
     digests = {"settings": results.get("settings_digest"), **results.get("digests", {})}
+    digests.pop("checkpoint", None)
     return ", ".join(f"{name} {str(digests[name])[:10]}" for name in sorted(digests))
 
 

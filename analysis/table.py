@@ -22,7 +22,7 @@ class Form(StrEnum):
     NUMBER = "number"
     DIFFERENCE = "difference"
     RATIO = "ratio"
-    COUNT = "count"
+    SETTING = "setting"
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ class _TaskLoader(yaml.SafeLoader):
 _TaskLoader.add_constructor("!function", lambda loader, node: str(node.value))
 
 
-def settings_digest(benchmark: Mapping[str, Any], seed: int) -> str:
-    """sha256 (hex) of a benchmark's config and the seed, but for its label and its data set."""
+def settings_digest(benchmark: Mapping[str, Any]) -> str:
+    """sha256 (hex) of a benchmark's config, but for its label and its data set, which has its own digest."""
     settings = {key: value for key, value in benchmark.items() if key not in ("label", "dataset")}
-    return _sha256(json.dumps({"benchmark": settings, "seed": seed}, sort_keys=True))
+    return _sha256(json.dumps(settings, sort_keys=True))
 
 
 def result_digests(task: str, questions: Sequence[Question], checkpoint_digest: str) -> dict[str, str]:

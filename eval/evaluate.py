@@ -115,9 +115,9 @@ class _Record:
         self._seed = seed
         self._checkpoint = checkpoint
         self._announce = announce
-        self._settings_digest = settings_digest(benchmark, seed)
+        self._settings_digest = settings_digest(benchmark)
         self._digests = result_digests(self._settings.task, self._questions, checkpoint_digest)
-        self._origin = {"settings_digest": self._settings_digest, **self._digests}
+        self._origin = _origin(self._settings_digest, seed, self._digests)
 
     def finished(self) -> dict[str, Any] | None:
         """The results on disk if they are of this very evaluation."""
@@ -128,8 +128,8 @@ class _Record:
         except RecordError as error:
             self._announce(f"{error}; evaluating again")
             return None
-        same = {"settings_digest": results["settings_digest"], **results["digests"]} == self._origin
-        return results if same else None
+        origin = _origin(results["settings_digest"], results["seed"], results["digests"])
+        return results if origin == self._origin else None
 
     def complete(self, model_for: Callable[[BenchmarkSettings], Any]) -> dict[str, Any]:
         """Run the decodings that are missing and write the record; results.json comes last."""
@@ -189,12 +189,18 @@ class _Record:
             "schema": SCHEMA,
             "benchmark": settings.name,
             "settings_digest": self._settings_digest,
+            "seed": self._seed,
             "n_questions": len(self._questions),
             "decodings": decodings,
             "digests": self._digests,
             "checkpoint": _in_run(self._checkpoint, self._output),
             "seconds": sum(seconds for _, seconds in parts.values()),
         }
+
+
+def _origin(settings_digest: str, seed: int, digests: Mapping[str, str]) -> dict[str, str]:
+    """What a record was made from; records with another origin are not taken for this evaluation's."""
+    return {"settings_digest": settings_digest, "seed": str(seed), **digests}
 
 
 def _in_run(checkpoint: Path, output: Path) -> str:

@@ -43,6 +43,7 @@ _KEYS = {
     "schema",
     "benchmark",
     "settings_digest",
+    "seed",
     "n_questions",
     "decodings",
     "digests",

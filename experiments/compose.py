@@ -20,7 +20,7 @@ from experiments.errors import UserError
 from experiments.explain import failed_composition, failed_override, problem_report, source_of
 from experiments.identity import IDENTITY_KEYS, TRANSIENT_KEYS
 from experiments.schema import check_config
-from experiments.validation import impossible_combinations
+from experiments.validation import impossible_combinations, misnamed_files
 
 
 def compose_cell(overrides: Sequence[str], extra_conf_dirs: Sequence[Path] = ()) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def resolve_cell(tree: ConfigTree) -> dict[str, Any]:
     config = {key: value for key, value in resolved.items() if key not in ("fastrl", "hydra")}
     checked, problems = check_config(config)
     if not problems:
-        problems = impossible_combinations(checked)
+        problems = [*misnamed_files(checked, tree.choices), *impossible_combinations(checked)]
     if problems:
         raise problem_report(tree, problems)
     return {key: checked[key] for key in (*IDENTITY_KEYS, *TRANSIENT_KEYS)}

@@ -15,7 +15,9 @@ _COMPARED = ("data", "prompt", "extractor")
 
 def evaluation_is_current(results: Mapping[str, Any] | None, benchmark: Mapping[str, Any], seed: int) -> bool:
     """Whether `results` (of results.json; None without one) came from this benchmark config and run seed."""
-    if results is None or results.get("settings_digest") != settings_digest(benchmark, seed):
+    if results is None or results.get("seed") != seed:
+        return False
+    if results.get("settings_digest") != settings_digest(benchmark):
         return False
     present = _digests(
         benchmark["task"], json.dumps(benchmark["dataset"], sort_keys=True), benchmark["split"]

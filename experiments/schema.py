@@ -41,7 +41,9 @@ TRAINING: dict[str, type[Any]] = {"reference": TrainingSettings}
 """The training settings that an engine reads, by the engine's name."""
 
 Settings = TypeVar("Settings")
-_STRICT = ConfigDict(extra="forbid", strict=True, ser_json_inf_nan="constants", protected_namespaces=())
+_STRICT = ConfigDict(
+    extra="forbid", strict=True, allow_inf_nan=False, ser_json_inf_nan="constants", protected_namespaces=()
+)
 
 
 @dataclass(frozen=True)

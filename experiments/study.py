@@ -83,12 +83,10 @@ def plan_study(
         layers = (file.base, entry.overrides.split(), own)
         for cell_overrides in expand(merged(layers, where), folders, where):
             config = _composed(cell_overrides, root, extra_conf_dirs, where)
+            label = _label(entry, config, cell_overrides, where)
+            draft = _Draft(config, cell_overrides, label, (entry.group,))
             earlier = drafts.get(run_id(config))
-            if earlier is None:
-                label = _label(entry, config, cell_overrides, where)
-                drafts[run_id(config)] = _Draft(config, cell_overrides, label, (entry.group,))
-            elif entry.group not in earlier.groups:
-                drafts[run_id(config)] = replace(earlier, groups=(*earlier.groups, entry.group))
+            drafts[run_id(config)] = _joined(earlier, draft) if earlier else draft
     labels = distinct_labels([(draft.label, draft.config) for draft in drafts.values()])
     _check_names(file, path, folders, set(labels.values()))
     plan = Plan(
@@ -106,12 +104,12 @@ def plan_study(
 
 def read_study(study: str, folders: Sequence[Path]) -> tuple[Path, StudyFile]:
     """The path and the checked contents of a study file, looked up by name in the config folders."""
-    found = [folder / "study" / f"{study}.yaml" for folder in folders]
-    path = next((candidate for candidate in found if candidate.is_file()), None)
-    if path is None:
-        options = group_options(folders, "study")
+    options = group_options(folders, "study")
+    if study not in options:
         way_out = f"{did_you_mean(study, options)}studies: {listed(options)}"
         raise UserError(f'There is no study "{study}".', f"study={study}", way_out)
+    files = [folder / "study" / f"{study}.yaml" for folder in folders]
+    path = next(file for file in files if file.is_file())
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
@@ -136,6 +134,14 @@ def _composed(
     except UserError as error:
         place = f"{error.where}, in {where}" if error.where else where
         raise UserError(error.what, place, error.way_out) from None
+
+
+def _joined(earlier: _Draft, later: _Draft) -> _Draft:
+    """One draft of a cell that two entries name: the earlier one with the groups and benchmarks of both."""
+    benchmarks = {**later.config["benchmarks"], **earlier.config["benchmarks"]}
+    order = dict.fromkeys([*earlier.config["benchmarks"], *later.config["benchmarks"]])
+    config = {**earlier.config, "benchmarks": {name: benchmarks[name] for name in order}}
+    return replace(earlier, config=config, groups=tuple(dict.fromkeys([*earlier.groups, *later.groups])))
 
 
 def _label(entry: StudyEntry, config: Mapping[str, Any], overrides: Sequence[str], where: str) -> str:

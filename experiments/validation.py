@@ -12,6 +12,7 @@ from typing import Any
 from experiments.schema import METHOD_PARTS, Problem
 from fastrl.method import method_problems
 
+_NAMED_GROUPS = ("method", "model", "dataset", "training", "engine", "cluster", "tracking")
 _KEY = re.compile(r"[\w.]+")
 
 
@@ -21,6 +22,20 @@ def impossible_combinations(config: Mapping[str, Any]) -> list[Problem]:
     if problems:
         return problems
     return [*_batch_problems(config), *_length_problems(config)]
+
+
+def misnamed_files(config: Mapping[str, Any], choices: Mapping[str, Any]) -> list[Problem]:
+    """Files whose `name` is not their own, as in a copy: two configurations would go by one name.
+
+    choices: the option chosen of each config group.
+    """
+    names = [(group, config[group]["name"], choices[group]) for group in _NAMED_GROUPS]
+    names += [(f"benchmarks.{key}", own["name"], key) for key, own in config["benchmarks"].items()]
+    return [
+        Problem(f"{key}.name", f'{key}.name="{name}" is not the name of its file', f"write name: {file}")
+        for key, name, file in names
+        if name != file
+    ]
 
 
 def _method_problem(complaint: str) -> Problem:

@@ -63,17 +63,19 @@ class _MaskTable:
             column = self.masks[:, i // 8]
             held = tokens[edges[i] : edges[i + 1]]
             column[held] = column[held] | np.uint8(1 << i % 8)
-        hit = np.flatnonzero(self.words.any(axis=1))
-        masks = self.words[hit].view(np.uint8).reshape(-1, self.masks.shape[1])
+        width = self.masks.shape[1]
+        hit = np.flatnonzero(self.words[:, 0] != 0 if width <= 8 else self.words.any(axis=1))
+        found = self.words[hit]
         self.words[hit] = 0
+        masks = found.view(np.uint8).reshape(-1, width)
         if size <= 8:
             # Few masks are possible: count how often each occurs, instead of one row per token.
             count = np.bincount(masks[:, 0], minlength=256).astype(np.float64)
             member = _MEMBERS[:, :size]
             return np.asarray((member * count[:, None]).T @ member).astype(np.int64)
-        member = np.unpackbits(masks[masks.any(axis=1)], axis=1, count=size, bitorder="little").astype(
-            np.float32
-        )
+        if width < 8:  # a word holds several tokens, and not each of them was hit
+            masks = masks[found.view(f"u{width}").reshape(-1) != 0]
+        member = np.unpackbits(masks, axis=1, count=size, bitorder="little").astype(np.float32)
         return np.asarray(member.T @ member).astype(np.int64)
 
 

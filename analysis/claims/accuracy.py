@@ -12,7 +12,8 @@ _WORDS = {
     Verdict.HOLDS: "higher",
     Verdict.FAILS: "lower",
     Verdict.OPEN: "not distinguishable",
-    Verdict.TOO_FEW: "too few seeds to tell",
+    Verdict.FEW_FOR: "higher",
+    Verdict.FEW_AGAINST: "lower",
     Verdict.NOT_TESTED: "not tested",
 }
 

@@ -7,7 +7,7 @@ from analysis.comparison import read
 from analysis.measures import accuracy, decoding_name
 from analysis.study import Study
 
-_AS_FEW = ("random_2_kept", "cppo_2_kept")
+_AS_FEW = ("random_75", "cppo_2_kept")
 
 
 def better_than_advantage_alone(study: Study) -> Claim:

@@ -20,7 +20,8 @@ _CHIPS = {
     Verdict.HOLDS: "holds",
     Verdict.FAILS: "fails",
     Verdict.OPEN: "open",
-    Verdict.TOO_FEW: "open",
+    Verdict.FEW_FOR: "open",
+    Verdict.FEW_AGAINST: "open",
     Verdict.NOT_TESTED: "untested",
 }
 

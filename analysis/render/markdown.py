@@ -69,8 +69,9 @@ def _claims(claims: Sequence[Claim]) -> list[str]:
             lines.append(
                 f"- **{escape(claim.verdict)}**: {escape(claim.statement)} {escape(claim.finding)}{reported}"
             )
-    untested = [escape(claim.statement) for claim in claims if claim.verdict is Verdict.NOT_TESTED]
-    return [*lines, *(["", f"Not tested here: {' '.join(untested)}"] if untested else [])]
+    untested = [claim for claim in claims if claim.verdict is Verdict.NOT_TESTED]
+    lines += [f"- {claim.verdict}: {escape(claim.statement)} {escape(claim.finding)}" for claim in untested]
+    return lines
 
 
 def _grid(table: Table) -> list[str]:

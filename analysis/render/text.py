@@ -65,6 +65,8 @@ def seeds_text(table: Table, row: int) -> str:
 
 
 def _number(value: float, column: Column) -> str:
+    if column.form is Form.SETTING:
+        return f"{value:g}".replace("-", "−")
     rounded = round(value, column.digits) + 0.0  # no negative zero
     sign = "+" if column.form is Form.DIFFERENCE else "-"
     text = f"{rounded:{sign}.{column.digits}f}".replace("-", "−")

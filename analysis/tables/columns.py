@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from analysis.comparison import read
-from analysis.measures import Measure
+from analysis.measures import Measure, setting
 from analysis.reported import reported_figure
 from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form
@@ -31,6 +31,12 @@ def mean_column(study: Study, measure: Measure, group: str = "") -> ArmColumn:
     """A measure's mean over seeds."""
     column = Column(measure.key, measure.header, measure.digits, measure.better, Form.NUMBER, group)
     return ArmColumn(column, read(study, measure).mean)
+
+
+def setting_column(study: Study, path: str, header: str, group: str = "") -> ArmColumn:
+    """A number of the arm's config, by its dotted path, as it is written there."""
+    column = Column(path, header, 0, Better.NEITHER, Form.SETTING, group)
+    return ArmColumn(column, read(study, setting(path, header)).mean)
 
 
 def difference_column(study: Study, measure: Measure, against: Arm, header: str, group: str) -> ArmColumn:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import accuracy, last_validation, mean_of_steps, setting
+from analysis.measures import accuracy, last_validation, mean_of_steps
 from analysis.study import Arm, Study
-from analysis.tables.columns import ArmColumn, mean_column, renamed
+from analysis.tables.columns import ArmColumn, mean_column, renamed, setting_column
 from analysis.tables.spec import ArmTable, interval_note
 
 
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     benchmark = study.plan.report.in_domain
     return (
-        mean_column(study, setting("training.learning_rate", "Learning rate", 5)),
-        mean_column(study, setting("training.updates", "set", 0), "Updates a step"),
+        setting_column(study, "training.learning_rate", "Learning rate"),
+        setting_column(study, "training.updates", "set", "Updates a step"),
         mean_column(study, mean_of_steps("actor/updates", "made", 1), "Updates a step"),
         mean_column(study, mean_of_steps("select/kept_per_question_mean", "Kept", 2), "Per question"),
         *(

@@ -44,7 +44,9 @@ class ArmTable:
 
     def build(self, study: Study) -> Table:
         arms = self.arms(study)
-        filled = self.columns(study, arms) if arms else ()
+        if not arms:
+            return Table(self.name, self.title, self.paper_item, self.corner, (), (), (), seeds=True)
+        filled = self.columns(study, arms)
         columns = tuple(each.column for each in filled)
         rows = tuple(Row(self.row_label(arm), tuple(each.value(arm) for each in filled)) for arm in arms)
         notes = (

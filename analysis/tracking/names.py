@@ -54,7 +54,10 @@ def parameters(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def tags(cell: Cell, commit: str | None) -> dict[str, str]:
-    """What runs are searched and grouped by. commit: of the code that trained, None when unknown."""
+    """What runs are searched and grouped by, and the two tags that MLflow has columns for.
+
+    commit: of the code that trained, None when unknown.
+    """
     values = {
         RUN_ID_TAG: cell.run_id,
         "arm": cell.arm,
@@ -68,6 +71,8 @@ def tags(cell: Cell, commit: str | None) -> dict[str, str]:
         "tau": None if cell.tau is None else str(cell.tau),
         "git_commit": commit,
         "source": SOURCE,
+        "mlflow.source.name": "fastrl",
+        "mlflow.source.git.commit": commit,
     }
     return {key: value for key, value in values.items() if value is not None}
 

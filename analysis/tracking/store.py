@@ -76,6 +76,7 @@ def open_client(uri: str) -> MlflowClient:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
+    from sqlalchemy.exc import SQLAlchemyError
 
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     file = sqlite_file(uri)
@@ -85,7 +86,7 @@ def open_client(uri: str) -> MlflowClient:
     try:
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         client.search_experiments(max_results=1)
-    except MlflowException as error:
+    except (MlflowException, SQLAlchemyError) as error:
         raise UserError(
             f"The tracking store can't be opened: {first_line(error)}.",
             shown(uri),

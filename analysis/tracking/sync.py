@@ -137,7 +137,10 @@ def _upload_all(uri: str, plan: Plan, snapshots: Sequence[Snapshot]) -> Counter[
 def _experiment(client: MlflowClient, uri: str, plan: Plan) -> str:
     """The id of the study's experiment, made on first use and restored when it was deleted."""
     report = f"studies/{plan.study}/report.html"
-    tags = {"mlflow.note.content": f"{plan.title}\n\nReport: `{report}` in the results folder."}
+    tags = {
+        "mlflow.note.content": f"{plan.title}\n\nReport: `{report}` in the results folder.",
+        "mlflow.experimentKind": "custom_model_development",
+    }
     experiment = client.get_experiment_by_name(plan.study)
     if experiment is None:
         location = artefact_location(uri, plan.study)

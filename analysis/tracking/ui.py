@@ -25,8 +25,9 @@ _STOP_SECONDS = 10.0
 
 
 def serve(root: Path, host: str, port: int) -> int:
-    """Show the tracked runs of a results folder at http://host:port until interrupted; returns the exit code.
+    """Show the tracked runs of a results folder at http://host:port until interrupted or terminated.
 
+    Returns the exit code. Call it in the main thread: it handles SIGTERM, so that no server is left behind.
     Raises UserError when nothing has been tracked, the port is taken or MLflow does not start.
     """
     uri = default_uri(root)
@@ -36,6 +37,7 @@ def serve(root: Path, host: str, port: int) -> int:
             "No runs have been tracked here.", uri, "track a study first: fastrl track study=NAME"
         )
     _check_port(host, port)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     log = tracking_folder(root) / "ui.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
@@ -48,7 +50,7 @@ def serve(root: Path, host: str, port: int) -> int:
     address = f"http://{host}:{port}"
     try:
         _wait_until_up(server, address, log)
-        print(f"MLflow shows the runs of {root} at {address} (Ctrl-C ends it)", flush=True)
+        print(f"MLflow shows the runs of {root} at {address}/#/experiments (Ctrl-C ends it)", flush=True)
         return server.wait()
     except KeyboardInterrupt:
         return 0

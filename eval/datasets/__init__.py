@@ -1,4 +1,7 @@
-"""Data sets: questions with gold answers. A data set is a module with `questions(config, split) -> list[Question]`."""
+"""Data sets: questions with gold answers.
+
+A data set is a module with `questions(config, split) -> list[Question]`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ DATASETS: dict[str, str] = {
 
 
 def load_questions(dataset_config: Mapping[str, Any], split: str) -> list[Question]:
-    """The questions of one split of a data-set config (`DatasetSettings` as a mapping), always in the same order.
+    """The questions of one split of a config (`DatasetSettings` as a mapping), always in the same order.
 
     Raises ValueError for an unknown source or split, an empty split, and ids that occur twice.
     """

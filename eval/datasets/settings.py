@@ -60,7 +60,7 @@ class LaptopGeometrySplits:
 
 @dataclass(frozen=True)
 class LaptopGeometrySettings:
-    """`source` names the module in `eval.datasets.DATASETS`; the two `*_split` fields say what training uses."""
+    """`source` names the module in `eval.datasets.DATASETS`; the `*_split` fields say what training uses."""
 
     name: str
     label: str

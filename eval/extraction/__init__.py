@@ -1,1 +1,1 @@
-"""Answers out of responses. Responses are untrusted text: extraction takes linear time and never evaluates them."""
+"""Answers out of responses, which are untrusted text: extraction takes linear time and never evaluates it."""

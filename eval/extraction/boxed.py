@@ -30,8 +30,8 @@ def last_boxed(text: str) -> str | None:
 def normalise_integer(text: str) -> str | None:
     """`text` as a whole number in canonical form ("073" -> "73", "-0" -> "0"); None when it is none.
 
-    White space and dollar signs around it, a degree sign or word, a trailing period and zero decimals are dropped.
-    Digits stay a string, so that no number is too long.
+    White space and dollar signs around it, a degree sign or word, a trailing period and zero decimals are
+    dropped. Digits stay a string, so that no number is too long.
     """
     match = _INTEGER.fullmatch(text.strip().strip("$").strip())
     if match is None:

@@ -1,4 +1,4 @@
-"""Rewards: what a response to a question is worth. A reward is a frozen dataclass of settings that is called."""
+"""Rewards: what a response to a question is worth. A reward is a frozen dataclass of settings with a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reward of the paper (section 4.1): accuracy {0, 1} + 0.5 * format {0, 1}, for answers that are whole numbers."""
+"""The paper's reward (section 4.1), accuracy {0, 1} + 0.5 * format {0, 1}, for whole-number answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class BoxedAccuracyFormat:
     """accuracy + format_weight * format.
 
     accuracy: 1 when the last \\boxed{} holds the gold answer as a whole number (073 is 73), else 0.
-    format: 1 when the response is <think>...</think> followed by a \\boxed{}, else 0. It is what EasyR1's regular
-    expression `<think>.*</think>.*\\\\boxed\\{.*\\}.*` accepts as a full match, found in linear time.
+    format: 1 when the response is <think>...</think> followed by a \\boxed{}, else 0. It is what EasyR1's
+    regular expression `<think>.*</think>.*\\\\boxed\\{.*\\}.*` accepts as a full match, found in linear time.
     """
 
     format_weight: float
@@ -29,7 +29,7 @@ class BoxedAccuracyFormat:
             )
 
     def __call__(self, questions: Sequence[Question], responses: Sequence[str]) -> list[Reward]:
-        """One reward per pair. Raises ValueError for unequal lengths and a gold answer that is no whole number."""
+        """One reward a pair. Raises ValueError for unequal lengths and a gold answer that is no number."""
         if len(questions) != len(responses):
             raise ValueError(f"{len(responses)} responses cannot answer {len(questions)} questions, one each")
         return [
@@ -49,7 +49,7 @@ class BoxedAccuracyFormat:
 
 
 def is_think_then_box(response: str) -> bool:
-    """Whether the response is <think>...</think> and then a \\boxed{}; surrounding white space does not count."""
+    """Whether the response is <think>...</think>, then a \\boxed{}; white space around it does not count."""
     text = response.strip()
     if not text.startswith("<think>"):
         return False

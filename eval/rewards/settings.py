@@ -1,4 +1,4 @@
-"""What a reward config holds (the `reward` section of `experiments/conf/dataset/*.yaml`). Standard library only."""
+"""What a reward config holds: the `reward` section of `experiments/conf/dataset/*.yaml`."""
 
 from __future__ import annotations
 

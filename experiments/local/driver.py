@@ -96,6 +96,7 @@ class _Driver:
         self._deaths: Counter[Task] = Counter()
         self._errors: dict[Task, StageError] = {}
         self._shown: dict[Cell, CellProgress] = {}
+        self._ended = {cell for cell in self._schedule.cells if self._schedule.is_complete(cell)}
         self._interrupts = 0
         self._asked_to_stop = False
         self._idle_since: float | None = None
@@ -103,10 +104,10 @@ class _Driver:
         self._first_step = 0
 
     def run(self) -> StudyOutcome:
-        complete = [cell for cell in self._schedule.cells if self._schedule.is_complete(cell)]
-        if complete:
-            self._say(f"{len(complete)} of {len(self._schedule.cells)} cells are done already.")
-        if len(complete) < len(self._schedule.cells):
+        cells = self._schedule.cells
+        if 0 < len(self._ended) < len(cells):
+            self._say(f"{len(self._ended)} of {len(cells)} cells are done already.")
+        if len(self._ended) < len(cells):
             with self._signals():
                 try:
                     self._work_through()
@@ -195,8 +196,10 @@ class _Driver:
         worker.process.join()
         if isinstance(result, Failure):
             self._fail(task, StageError(result.kind, result.message, result.trace))
-        elif not isinstance(result, StageOutcome) or result.state in ("preempted", "interrupted"):
-            self._take_death(task, worker)
+        elif not isinstance(result, StageOutcome):
+            self._take_end(task, worker.end)
+        elif result.state in ("preempted", "interrupted"):
+            self._take_end(task, f"{result.state} by a signal")
         elif result.state == "locked":
             self._schedule.set(task, TaskState.HELD, result.holder)
             self._say(f"{task}: {result.holder or 'another process'} works on it; leaving it to that one.")
@@ -205,19 +208,17 @@ class _Driver:
         else:
             self._schedule.set(task, TaskState.DONE)
 
-    def _take_death(self, task: Task, worker: Worker) -> None:
-        """A worker ended before its stage did: by our wish, or because somebody killed it."""
+    def _take_end(self, task: Task, how: str) -> None:
+        """A worker ended before its stage did: by our wish, or because somebody killed or stopped it."""
         if self._interrupts:
             self._schedule.set(task, TaskState.WAITING)
             return
         self._deaths[task] += 1
         if self._deaths[task] <= RESTARTS:
-            self._say(f"{task}: its process was ended from outside ({worker.end}); starting it again.")
+            self._say(f"{task}: its process was ended from outside ({how}); starting it again.")
             self._schedule.set(task, TaskState.WAITING)
             return
-        message = (
-            f"its process was ended from outside {self._deaths[task]} times, the last time by {worker.end}"
-        )
+        message = f"its process was ended from outside {self._deaths[task]} times, the last time: {how}"
         hint = "; SIGKILL often means that memory ran out: try fewer --workers"
         error = StageError("WorkerDied", message + hint, "")
         record_death(self._runs[task.cell.run_id], task.stage, error)
@@ -254,7 +255,8 @@ class _Driver:
             state = self._schedule.cell_state(cell, stopping=self._asked_to_stop)
             if state != before.state or state in ("training", "saving", "held"):
                 self._shown[cell] = self._progress(cell)
-            if state != before.state and state in ("done", "failed"):
+            if state in ("done", "failed") and cell not in self._ended:
+                self._ended.add(cell)
                 finished.append(self._shown[cell])
         cells = list(self._shown.values())
         seconds = time.monotonic() - self._started

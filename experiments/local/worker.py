@@ -45,6 +45,8 @@ _ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    # Looking for a GPU must not initialise CUDA in the fork server: no worker could use it after the fork.
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
 }
 
 

@@ -1,10 +1,11 @@
 """The laptop policy: a Llama-type model of about 0.3 M parameters, warmed up on a noisy teacher.
 
-It solves about half of the problems when sampled and nearly all within eight samples: room for RL to show itself.
+It solves a little under half of the problems when sampled once and nearly all within eight samples.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -29,11 +30,12 @@ def build(
     folder: Path,
     announce: Callable[[str], None],
 ) -> None:
-    """Build the policy and save model and tokenizer into `folder`, for AutoModelForCausalLM and AutoTokenizer.
+    """Build the policy and save it into `folder`, for AutoModelForCausalLM and AutoTokenizer to load.
 
-    Everything random is seeded by `sft.seed` and `tokenizer.seed`, and one thread does the work: the same settings
-    give the same weights on the same machine and torch. The caller's random state and thread count are left as
-    they were. Raises ValueError for a data set that it does not know how to warm up on.
+    Everything random is seeded by `sft.seed` and `tokenizer.seed`, and one thread does the work: the same
+    settings give the same weights on the same machine and torch. The caller's random state and thread count
+    stay as they were. Raises ValueError for a data set that it does not know how to warm up on, OSError when
+    the folder can't be written.
     """
     settings = LaptopLlama.from_mapping(model_config)
     if dataset_config["source"] != "laptop_geometry":
@@ -66,8 +68,7 @@ def build(
             warm_up(model, draw_examples, settings.sft, tokenizer.pad_token_id, announce)
     finally:
         torch.set_num_threads(threads)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    _save(model, tokenizer, folder)
 
 
 def _draw_problem(pools: Pools, rng: random.Random) -> Problem:
@@ -75,7 +76,7 @@ def _draw_problem(pools: Pools, rng: random.Random) -> Problem:
 
 
 def _tokenizer(settings: TokenizerSettings, pools: Pools, teacher: TeacherShares) -> PreTrainedTokenizerFast:
-    """Learnt on prompts and responses of all families alike; prompt and response stay apart, as in training."""
+    """Learnt on prompts and responses of all families alike; the two stay apart, as they do in training."""
     rng = random.Random(settings.seed)
     texts: list[str] = []
     for _ in range(settings.corpus_size):
@@ -113,7 +114,7 @@ def _model(sizes: LlamaSizes, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
         bos_token_id=None,
     )
     model = LlamaForCausalLM(config)
-    # Plain sampling from the policy's own distribution: the library's default would cut it to the top 50 tokens.
+    # Plain sampling from the policy's own distribution: the library's default cuts it to the top 50 tokens.
     model.generation_config = GenerationConfig(
         do_sample=True,
         temperature=1.0,
@@ -123,3 +124,16 @@ def _model(sizes: LlamaSizes, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
         eos_token_id=tokenizer.eos_token_id,
     )
     return model
+
+
+def _save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    try:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    except Exception as error:
+        # safetensors and tokenizers report the system's errors as exceptions of their own, by their text.
+        system_error = re.search(r"\(os error (\d+)\)", str(error))
+        if system_error is None:
+            raise
+        number = int(system_error.group(1))
+        raise OSError(number, os.strerror(number), str(folder)) from error

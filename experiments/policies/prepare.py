@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +26,7 @@ def prepare_policy(
     models: Path,
     announce: Callable[[str], None],
 ) -> Path | str:
-    """The policy to load: `path` of a hub model unchanged, or the folder of a built one, built if it is not there.
+    """The policy to load: `path` of a hub model unchanged, or the folder of a built one, built if need be.
 
     A built policy is cached as `<models>/<name>-<10 hex>`, keyed by its settings, the data set's splits and
     BUILD_VERSION. It appears complete or not at all. Of several processes one builds and the others wait.
@@ -86,7 +85,7 @@ def _build(
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         builder.build(model_config, dataset_config, draft, announce_and_touch)
-        os.replace(draft, folder)
+        draft.replace(folder)
     except OSError as error:
         raise write_error(folder, error) from error
     finally:

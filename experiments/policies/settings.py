@@ -44,7 +44,7 @@ class TokenizerSettings:
 
 @dataclass(frozen=True)
 class SftSettings:
-    """Warm-up on the teacher's responses with AdamW: `warmup_steps` up to `lr`, then linearly down to `final_lr`.
+    """Warm-up on the teacher's responses with AdamW: `warmup_steps` up to `lr`, then linear to `final_lr`.
 
     out_of_domain_share: share of the examples that come from the out-of-domain families.
     """

@@ -1,4 +1,4 @@
-"""Supervised warm-up of a causal LM on (prompt, response) pairs, on one CPU thread and with explicit seeds."""
+"""Supervised warm-up of a causal LM on (prompt, response) pairs, with explicit seeds."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Example:
 class Batch:
     """B sequences of up to L tokens, padded on the right: no real token looks at the padding that follows it.
 
-    tokens: (B, L) int64. is_target: (B, L - 1) bool, where the next token belongs to a response. targets: (T,) int64,
-    those next tokens. mean_targets: T on average over batches; as the loss's divisor it lets every token count
-    alike, while a mean over the batch would favour short responses, which share a batch.
+    tokens: (B, L) int64. is_target: (B, L - 1) bool, where the next token belongs to a response.
+    targets: (T,) int64, those next tokens. mean_targets: T on average over batches; as the loss's divisor it
+    lets every token count alike, while a mean over the batch would favour short responses, which share one.
     """
 
     tokens: torch.Tensor
@@ -84,7 +84,7 @@ def warm_up(
 
 
 def learning_rate(settings: SftSettings, step: int) -> float:
-    """The learning rate of a step, 1-based: linear from 0 to `lr`, then linear to `final_lr` at the last step."""
+    """The learning rate of a step, 1-based: linearly up to `lr`, then linearly to `final_lr` at the last."""
     if step <= settings.warmup_steps:
         return settings.lr * step / settings.warmup_steps
     done = (step - settings.warmup_steps) / (settings.steps - settings.warmup_steps)

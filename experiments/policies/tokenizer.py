@@ -1,6 +1,6 @@
 """The laptop policy's tokenizer: byte-pair encoding over whole phrases, with each number one token.
 
-A response is then about 15 tokens long, and arithmetic is a look-up over number tokens that a tiny model can learn.
+A response is then about 15 tokens long, and arithmetic a look-up that a tiny model can learn.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import PreTrainedTokenizerFast
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
-_PIECES = r"\d+| ?\\boxed\{|\}\.?|</?think>|[=+*/-]|[.,](?!\n) ?"
+_PIECES = r"\d+|\\boxed\{|</?think>|[.,?=+*/}-]"
 
 NUMBER_WEIGHT = 100
 """Each number is learnt from that many times, so that its merges come before those of rare phrases."""
@@ -20,10 +20,10 @@ NUMBER_WEIGHT = 100
 def train_tokenizer(
     texts: Sequence[str], numbers: Collection[int], vocab_size: int, max_token_length: int
 ) -> PreTrainedTokenizerFast:
-    """Learn the vocabulary from `texts` and `numbers`; the result pads on the left, and loads with AutoTokenizer.
+    """Learn the vocabulary from `texts` and `numbers`; the tokenizer pads on the left.
 
-    Text is first cut into numbers, punctuation, tags and the phrases between them; pairs are merged inside these
-    pieces only. Raises ValueError when `vocab_size` is too small for every one of `numbers` to become one token.
+    Text is first cut into numbers, punctuation, tags and the phrases between them; pairs are merged inside
+    these pieces only. Raises ValueError when `vocab_size` is too small for each of `numbers` to be one token.
     """
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -44,8 +44,8 @@ def train_tokenizer(
     split = [number for number in spelled if len(tokenizer.encode(number).ids) != 1]
     if split:
         raise ValueError(
-            f"tokenizer.vocab_size = {vocab_size} leaves {len(split)} numbers in several tokens ({split[0]} first); "
-            f"raise it to at least {len(numbers) + 256}"
+            f"tokenizer.vocab_size = {vocab_size} leaves {len(split)} numbers in several tokens "
+            f"({split[0]} first); raise it to at least {len(numbers) + 256}"
         )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN, padding_side="left"

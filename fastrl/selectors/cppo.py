@@ -38,7 +38,7 @@ class Cppo:
         k = n * (1 - self.pruning_rate)
         if round(k) >= 1 and abs(k - round(k)) < 1e-6:
             return None
-        rates = ", ".join(f"{1 - whole / n:g}" for whole in range(n, 0, -1))
+        rates = ", ".join(f"{1 - whole / n:.9g}" for whole in range(n, 0, -1))
         return (
             f"pruning_rate={self.pruning_rate} would keep {k:g} of {n} trajectories, not a whole number of "
             f"at least 1; possible rates: {rates}"

@@ -124,6 +124,15 @@ def test_a_mean_time_over_different_hardware_is_refused(tmp_path: Path) -> None:
     assert "2 × GPU" in value.note
 
 
+def test_times_on_unknown_hardware_are_refused(tmp_path: Path) -> None:
+    write_study(tmp_path, [GRPO])
+    for seed in range(GRPO.seeds):
+        (tmp_path / "runs" / GRPO.run_id(seed) / "provenance.json").unlink()
+    study = load_study(tmp_path, "laptop")
+    value = read(study, training_time(study)).mean(study.baseline)
+    assert (value.value, value.note) == (None, "times on unknown hardware can't be compared")
+
+
 def test_a_target_that_one_seed_misses_has_no_mean_time(tmp_path: Path) -> None:
     write_study(tmp_path, [GRPO])
     bad = replace(GRPO, accuracy=0.7)

@@ -166,7 +166,7 @@ def test_thresholds_come_in_order_with_the_main_arm_among_them(full: Study) -> N
 def test_pruning_rules_stand_beside_the_main_methods_once_each(full: Study) -> None:
     labels = [row.label for row in TABLES["table5"].build(full).rows]
     assert labels[:3] == ["GRPO", "FastRL", "CPPO"]
-    assert {"Random, 2 kept", "CPPO, 2 kept"} < set(labels)
+    assert {"Random 75 %, 2 kept", "CPPO, 2 kept"} < set(labels)
     assert len(set(labels)) == len(labels)
 
 

@@ -350,3 +350,14 @@ def test_grpo_without_kl_needs_no_reference(policy: Path, tmp_path: Path) -> Non
     for record in seen.steps:
         assert record["actor/kl"] is None
         assert record["tokens/total"] == 3 * (record["tokens/generated"] or 0)
+
+
+def test_a_surplus_that_no_backfill_can_complete_is_trimmed(policy: Path, tmp_path: Path) -> None:
+    """Three questions x 5 rollouts in two updates: one trajectory of the lowest |advantage| is left out."""
+    seen = Recorder()
+    training = dataclasses.replace(TRAINING, questions_per_step=3, epochs=1, record_rollouts_every=1)
+    tiny_run(policy, tmp_path, method_of(rollouts={**FIXED, "n": 5}), training=training, recorder=seen)
+    for rollouts in seen.rollouts.values():
+        (trimmed,) = np.flatnonzero(~rollouts.kept)
+        assert rollouts.reason[trimmed] == "trimmed"
+        assert abs(rollouts.advantages[trimmed]) == abs(rollouts.advantages).min()

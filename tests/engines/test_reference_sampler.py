@@ -11,7 +11,7 @@ from torch import Tensor
 from fastrl.engines.reference import sampler
 from fastrl.engines.reference.decoder import CachedDecoder
 from fastrl.engines.reference.llama_decoder import LlamaDecoder, is_plain_llama
-from fastrl.engines.reference.policy import Policy, left_padded
+from fastrl.engines.reference.policy import Policy, PolicyError, left_padded
 from fastrl.engines.reference.sampler import draw, sample
 
 PROMPTS = [[3], [4, 5, 6, 7, 8], [9, 2, 11], [5, 5, 5, 5], [12, 13]]
@@ -161,6 +161,13 @@ def test_the_ends_of_the_unit_interval_give_possible_tokens(uniform: float) -> N
     logits = torch.tensor([[-torch.inf, 0.0, 0.0, -torch.inf]])
     token, _ = draw(logits, 1.0, torch.tensor([uniform], dtype=torch.float64))
     assert token.item() in (1, 2)
+
+
+def test_a_policy_that_has_diverged_is_an_error() -> None:
+    policy = tiny_policy("llama")
+    policy.model.lm_head.weight.data.fill_(torch.nan)
+    with pytest.raises(PolicyError, match="not finite"):
+        sample(policy, PROMPTS, 2, max_tokens=5, temperature=1, batch=8, generator=generator())
 
 
 def test_no_prompts_give_no_responses() -> None:

@@ -96,7 +96,8 @@ def evaluate(run: RunDirectory, config: dict[str, Any], context: StageContext) -
     results = {
         "schema": 1,
         "benchmark": name,
-        "settings_digest": settings_digest(benchmark, config["seed"]),
+        "settings_digest": settings_digest(benchmark),
+        "seed": config["seed"],
         "digests": result_digests(benchmark["task"], questions, policy["value"]),
         "decodings": {"greedy": {"metrics": {"accuracy": int(policy["value"][:4], 16) / 65536}}},
         "seconds": time.time(),

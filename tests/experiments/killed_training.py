@@ -1,10 +1,13 @@
 """`python killed_training.py ROOT KILLS`: real trainings, one undisturbed, one killed at random moments.
 
-Imports the train stage once and forks a process for each attempt. Prints the two runs' folders.
+Imports the train stage once and forks a process for each attempt. Prints JSON: the folders of the two runs,
+and the packages that the train stage imports.
 """
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import random
 import signal
@@ -12,14 +15,13 @@ import sys
 import time
 from pathlib import Path
 
-from experiments import train_stage as _warm_import  # noqa: F401
 from experiments.run_directory import RunDirectory
-from experiments.stage import run_stage
-from experiments.study import plan_study
 
 
 def attempt(run: RunDirectory, killed_after: float | None) -> bool:
     """One attempt in a process of its own; True when it ended by itself."""
+    from experiments.stage import run_stage
+
     pid = os.fork()
     if pid == 0:
         os._exit(run_stage(run, "train").exit_code)
@@ -28,28 +30,34 @@ def attempt(run: RunDirectory, killed_after: float | None) -> bool:
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if code not in (0, -signal.SIGKILL):
-        print(run.status()["train"].error, file=sys.stderr)
-        sys.exit(1)
+        raise RuntimeError(f"the training failed: {run.status()['train'].error}")
     return code == 0
 
 
 def main(root: Path, kills: int) -> None:
-    overrides = ["method=fastrl", "seed=0", "model.sft.steps=3", "training.epochs=5"]
+    importlib.import_module("experiments.train_stage")
+    packages = sorted({module.partition(".")[0] for module in sys.modules})
+
+    from experiments.policies.prepare import prepare_policy
+    from experiments.study import plan_study
+
+    settings = ["model.sft.steps=3", "training.epochs=3", "training.record_rollouts_every=3"]
+    overrides = ["method=fastrl", "seed=0", *settings]
     plan, configs = plan_study("smoke", overrides, root)
     (cell,) = plan.cells
-    runs = [
-        RunDirectory.create(root / name, cell.run_id, configs[cell.run_id])
-        for name in ("undisturbed", "killed")
-    ]
+    config = configs[cell.run_id]
+    runs = [RunDirectory.create(root / name, cell.run_id, config) for name in ("undisturbed", "killed")]
+    prepare_policy(config["model"], config["dataset"], runs[0].root / "models", lambda line: None)
+    (runs[1].root / "models").symlink_to(runs[0].root / "models")
+
     started = time.monotonic()
     attempt(runs[0], killed_after=None)
     took = time.monotonic() - started
     rng = random.Random(3)
     for _ in range(kills):
-        attempt(runs[1], killed_after=rng.uniform(0.02, 0.6) * took)
-    while not attempt(runs[1], killed_after=None):
-        pass
-    print(*(run.path for run in runs), sep="\n")
+        attempt(runs[1], killed_after=rng.uniform(0.05, 0.6) * took)
+    attempt(runs[1], killed_after=None)
+    print(json.dumps({"runs": [str(run.path) for run in runs], "packages": packages}))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,9 @@ def error_of(*overrides: str) -> UserError:
         ("training.epochs=many", 'training.epochs="many" should be a valid integer', ""),
         ("training.epochs=1.5", "training.epochs=1.5 should be a valid integer", ""),
         ("training.learning_rate=true", "training.learning_rate=true should be a valid number", ""),
+        ("training.learning_rate=nan", "training.learning_rate=NaN should be a finite number", ""),
+        ("training.learning_rate=inf", "training.learning_rate=Infinity should be a finite number", ""),
+        ("method.name=other", 'method.name="other" is not the name of its file', "name: grpo"),
         ("training.update_mode=mini", 'training.update_mode="mini"', "options: fixed, mini_batch"),
         ("training.epochs=???", "training.epochs can't be resolved: Missing mandatory value", ""),
         ("training.epochs=${nowhere}", "training.epochs can't be resolved", ""),
@@ -71,6 +74,17 @@ def test_value_wrong_in_a_file_names_the_file(tmp_path: Path) -> None:
         compose_cell(["method=odd"], [tmp_path])
     assert caught.value.where == str(path)
     assert "method.prune" in caught.value.what
+
+
+def test_copied_file_that_kept_its_name(tmp_path: Path) -> None:
+    (tmp_path / "method").mkdir()
+    path = tmp_path / "method" / "copy.yaml"
+    path.write_text("defaults: [grpo, _self_]\nlabel: Copy\n")
+    with pytest.raises(UserError) as caught:
+        compose_cell(["method=copy"], [tmp_path])
+    assert 'method.name="grpo"' in caught.value.what
+    assert caught.value.where == str(path)
+    assert caught.value.way_out == "write name: copy"
 
 
 def test_value_wrong_in_a_file_of_ours_names_that_file() -> None:
@@ -189,3 +203,11 @@ def test_unknown_study_lists_the_known_ones() -> None:
         plan_study("laptp", [], Path("results"))
     assert 'did you mean "laptop"?' in caught.value.way_out
     assert "laptop_full" in caught.value.way_out
+
+
+def test_study_is_a_name_and_no_path(tmp_path: Path) -> None:
+    write = tmp_path / "own.yaml"
+    write.write_text(yaml.safe_dump(GOOD_STUDY))
+    (tmp_path / "study").mkdir()
+    with pytest.raises(UserError, match="There is no study"):
+        plan_study("../own", [], tmp_path / "results", [tmp_path])

@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+import pytest
+
 from experiments.locks import live_holder
 from experiments.run_directory import RunDirectory
 
@@ -87,9 +90,9 @@ def test_a_study_whose_processes_are_killed_ends_like_an_undisturbed_one(tmp_pat
     rng = random.Random(7)
     kills = 0
     roots: list[Path] = []
-    while kills < 14:
+    while kills < 15:
         roots.append(tmp_path / f"disturbed_{len(roots)}")
-        kills += disturb(counting_driver, roots[-1], rng, 14 - kills, pause=0.5)
+        kills += disturb(counting_driver, roots[-1], rng, 15 - kills, pause=0.5)
     assert counting_driver(tmp_path / "undisturbed").wait() == 0
     expected = record(tmp_path / "undisturbed")
     assert len(expected) == 4
@@ -100,18 +103,43 @@ def test_a_study_whose_processes_are_killed_ends_like_an_undisturbed_one(tmp_pat
     assert attempts > 8 * len(roots) + 5
 
 
-def test_a_real_training_killed_at_random_moments_ends_bit_for_bit_like_an_undisturbed_one(
-    tmp_path: Path,
-) -> None:
-    command = [sys.executable, str(HERE / "killed_training.py"), str(tmp_path), "6"]
+@pytest.fixture(scope="module")
+def trainings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `killed_training.py` prints."""
+    root = tmp_path_factory.mktemp("trainings")
+    command = [sys.executable, str(HERE / "killed_training.py"), str(root), "5"]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
     shown = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert shown.returncode == 0, shown.stderr
-    undisturbed, killed = (RunDirectory(Path(line)) for line in shown.stdout.split())
+    printed: dict[str, Any] = json.loads(shown.stdout)
+    return printed
+
+
+@pytest.mark.slow
+def test_a_real_training_that_is_killed_ends_like_an_undisturbed_one(trainings: dict[str, Any]) -> None:
+    undisturbed, killed = (RunDirectory(Path(path)) for path in trainings["runs"])
     assert killed.status()["train"].attempt > 1
     assert list(map(_without_times, killed.steps())) == list(map(_without_times, undisturbed.steps()))
-    assert len(killed.steps()) == 11
-    weights = "model.safetensors"
-    assert (killed.final_checkpoint / weights).read_bytes() == (
-        undisturbed.final_checkpoint / weights
-    ).read_bytes()
+    assert len(killed.steps()) == 7
+    weights = [run.final_checkpoint / "model.safetensors" for run in (undisturbed, killed)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+@pytest.mark.slow
+def test_recorded_rollouts_agree_with_the_step_log(trainings: dict[str, Any]) -> None:
+    undisturbed, killed = (RunDirectory(Path(path)) for path in trainings["runs"])
+    steps = {record["step"]: record for record in killed.steps()}
+    assert sorted(path.name for path in killed.rollouts.iterdir()) == ["step_3.parquet", "step_6.parquet"]
+    for step in (3, 6):
+        table = pq.read_table(killed.rollouts / f"step_{step}.parquet")
+        assert table == pq.read_table(undisturbed.rollouts / f"step_{step}.parquet")
+        assert table.num_rows == steps[step]["rollout/trajectories"]
+        assert sum(map(len, table["tokens"].to_pylist())) == steps[step]["rollout/tokens"]
+        assert sum(table["kept"].to_pylist()) == steps[step]["select/kept_aligned"]
+
+
+@pytest.mark.slow
+def test_the_train_stage_needs_none_of_the_packages_of_other_rooms(trainings: dict[str, Any]) -> None:
+    others = {"hydra", "omegaconf", "lm_eval", "mlflow", "pandas", "submitit", "pydantic", "pyarrow", "rich"}
+    assert {"torch", "transformers", "numpy", "yaml"} <= set(trainings["packages"])
+    assert not others & set(trainings["packages"])

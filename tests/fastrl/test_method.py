@@ -54,7 +54,7 @@ def test_the_methods_of_the_study_are_there() -> None:
     assert set(NAMES) >= {
         *("grpo", "dr_grpo", "dapo", "gspo", "cppo", "greso", "fastrl", "fastrl_dapo", "fastrl_gspo"),
         *("fastrl_without_mdap", "fastrl_without_ars", "advantage_only"),
-        *("random_25", "random_50", "random_75", "random_2_kept", "cppo_2_kept"),
+        *("random_25", "random_50", "random_75", "cppo_2_kept"),
     }
 
 
@@ -92,7 +92,6 @@ def test_every_part_can_be_put_into_grpo(part: str, option: str) -> None:
         ("random_25", 6),
         ("random_50", 4),
         ("random_75", 2),
-        ("random_2_kept", 2),
         ("cppo_2_kept", 2),
         ("cppo", 4),
     ],

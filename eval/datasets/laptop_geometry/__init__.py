@@ -13,7 +13,7 @@ from fastrl.rollouts import Question
 
 
 def questions(config: Mapping[str, Any], split: str) -> list[Question]:
-    """The questions of one split of a data-set config (`LaptopGeometrySettings` as a mapping), in a fixed order.
+    """The questions of one split of a config (`LaptopGeometrySettings` as a mapping), in a fixed order.
 
     A question's id comes from its text alone, so it stays the same under other seeds and sizes.
     Raises ValueError for an unknown split, and for one that asks for more questions than there are.

@@ -1,7 +1,7 @@
 """Six harder families that reinforcement learning never sees.
 
-Each combines facts of two `families`. Every equation of their solutions occurs in a solution of those, so what is
-new to a policy is which steps to take, not how to calculate; the words are the same as far as possible.
+Each combines facts of the `families`. Every equation of their solutions occurs in a solution of those: new to
+a policy is which steps to take, not how to calculate. The words are the same as far as possible.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ def exterior_angle() -> Iterator[Problem]:
                 yield Problem(
                     family="exterior_angle",
                     numbers=(min(a, b), max(a, b)),
-                    text=f"In triangle {name}, two angles are {a} and {b}. Find the exterior angle at the third.",
+                    text=f"In triangle {name}, two angles are {a} and {b}. "
+                    "Find the exterior angle at the third.",
                     solution=Solution(reason, (*to_third, f"180-{third}={a + b}"), a + b),
                     mistake=Solution(reason, to_third, third),
                 )
 
 
 def isosceles_apex() -> Iterator[Problem]:
-    """The apex angle of an isosceles triangle, from a base angle; the mistake subtracts only one of the two."""
+    """The apex angle of an isosceles triangle, from a base angle; the mistake subtracts only one of them."""
     for base in range(10, 81, 10):
         both, apex = 2 * base, 180 - 2 * base
         for name in TRIANGLES:
@@ -43,7 +44,9 @@ def isosceles_apex() -> Iterator[Problem]:
                 solution=Solution(
                     "Base angles are equal.", (f"{base}+{base}={both}", f"180-{both}={apex}"), apex
                 ),
-                mistake=Solution("Subtract the base angle from 180.", (f"180-{base}={180 - base}",), 180 - base),
+                mistake=Solution(
+                    "Subtract the base angle from 180.", (f"180-{base}={180 - base}",), 180 - base
+                ),
             )
 
 
@@ -57,7 +60,8 @@ def isosceles_exterior() -> Iterator[Problem]:
             yield Problem(
                 family="isosceles_exterior",
                 numbers=(apex,),
-                text=f"An isosceles triangle {name} has apex angle {apex}. Find the exterior angle at the base.",
+                text=f"An isosceles triangle {name} has apex angle {apex}. "
+                "Find the exterior angle at the base.",
                 solution=Solution(reason, (*to_base, f"180-{base}={180 - base}"), 180 - base),
                 mistake=Solution(reason, to_base, base),
             )
@@ -82,7 +86,7 @@ def supplement_of_complement() -> Iterator[Problem]:
 
 
 def longer_rectangle_perimeter() -> Iterator[Problem]:
-    """The perimeter of a rectangle from its width and how much longer it is; the mistake takes that as its length."""
+    """A rectangle's perimeter from its width and how much longer it is; the mistake leaves out a step."""
     for width, more, length, name in _longer_rectangles():
         half, wrong_half = width + length, width + more
         yield Problem(
@@ -103,7 +107,7 @@ def longer_rectangle_perimeter() -> Iterator[Problem]:
 
 
 def longer_rectangle_area() -> Iterator[Problem]:
-    """The area of a rectangle from its width and how much longer it is; the mistake takes that as its length."""
+    """A rectangle's area from its width and how much longer it is; the mistake takes that for its length."""
     for width, more, length, name in _longer_rectangles():
         reason = "Area is length times width."
         yield Problem(

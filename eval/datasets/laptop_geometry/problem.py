@@ -18,8 +18,8 @@ class Solution:
 class Problem:
     """A geometry word problem with a whole number as its answer.
 
-    `numbers` are the given numbers in ascending order: two problems of a family with the same numbers count as
-    the same exercise, whatever their wording. `mistake` always ends with another number than `solution`.
+    `numbers` are the given numbers in ascending order: two problems of a family with the same numbers count
+    as the same exercise, whatever their wording. `mistake` always ends with another number than `solution`.
     """
 
     family: str

@@ -1,12 +1,12 @@
 """Which problems go where.
 
-Splits differ in their numbers, not only in their wording: the exercises (family and given numbers) of a family are
-dealt out among train, selection and validation, so that no exercise is in two of them. Those of the out-of-domain
-families are dealt out between the out-of-domain split and the warm-up.
+Splits differ in their numbers, not only in their wording: a family's exercises (its sets of given numbers)
+are dealt out among train, selection and validation, so that no exercise is in two of them. Those of an
+out-of-domain family are dealt out between the out-of-domain split and the warm-up.
 
-The warm-up of the policy draws on every exercise of the in-domain families, those of validation included: what the
-validation split measures is what reinforcement learning on other numbers adds. Of the out-of-domain families it
-sees only exercises that the out-of-domain split leaves out.
+The warm-up of the policy draws on every exercise of the in-domain families, those of validation included: the
+validation split measures what reinforcement learning on other numbers adds. Of the out-of-domain families the
+warm-up sees only exercises that the out-of-domain split leaves out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _out_of_domain(splits: LaptopGeometrySplits) -> dict[str, Pools]:
 def _deal(
     families: Mapping[str, Callable[[], Iterator[Problem]]], shares: Mapping[str, float], rest: str, seed: int
 ) -> dict[str, Pools]:
-    """Deal out each family's exercises: `shares` to the named pools, at least one to each, the others to `rest`."""
+    """Deal out each family's exercises: `shares` to the named pools, at least one each, others to `rest`."""
     dealt: dict[str, Pools] = {name: {} for name in (*shares, rest)}
     for family, problems in families.items():
         by_exercise: dict[tuple[int, ...], list[Problem]] = {}

@@ -1,4 +1,4 @@
-"""A noisy teacher: responses for the warm-up, of several styles and often wrong, that leave room for improvement."""
+"""A noisy teacher: warm-up responses of several styles, often wrong, that leave room for improvement."""
 
 from __future__ import annotations
 

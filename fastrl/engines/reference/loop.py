@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,11 +19,9 @@ from fastrl.engines.reference.checkpoint import (
 )
 from fastrl.engines.reference.clock import StageClock
 from fastrl.engines.reference.data_order import DataPosition
-from fastrl.engines.reference.logprobs import make_scorer
-from fastrl.engines.reference.optimizer import PolicyOptimizer
 from fastrl.engines.reference.policy import encode_prompts, load_policy
 from fastrl.engines.reference.records import RolloutRecord, StepRecord
-from fastrl.engines.reference.run import TrainingRun
+from fastrl.engines.reference.run import prepare_run
 from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
 from fastrl.engines.reference.step import RunState, run_step
 from fastrl.engines.reference.validation import validation_accuracy
@@ -87,7 +84,8 @@ def train(
     if final_policy(checkpoints).is_dir():
         return TrainOutcome(steps, finished=True)
     torch.set_num_threads(engine.threads)
-    run = _prepare(method, training, engine, policy, questions, reward, seed)
+    loaded = load_policy(policy, engine.device, engine.dtype)
+    run = prepare_run(method, training, engine, loaded, questions, reward, seed)
     for group in (questions, validation):
         encode_prompts(run.policy.tokenizer, group, training.max_prompt_tokens)  # bad prompts show up here
     validates = training.validate_every > 0 and len(validation) > 0
@@ -128,37 +126,6 @@ def train(
             saved = state.step
     save_final(checkpoints, run.policy)
     return TrainOutcome(state.step, finished=True)
-
-
-def _prepare(
-    method: Method,
-    training: TrainingSettings,
-    engine: EngineSettings,
-    policy: Path | str,
-    questions: Sequence[Question],
-    reward: RewardFunction,
-    seed: int,
-) -> TrainingRun:
-    loaded = load_policy(policy, engine.device, engine.dtype)
-    scorer = make_scorer(loaded.model)
-    reference = None
-    if method.objective.needs_reference:
-        frozen = copy.deepcopy(loaded.model).requires_grad_(False)
-        reference = make_scorer(frozen)
-    return TrainingRun(
-        method=method,
-        training=training,
-        engine=engine,
-        policy=loaded,
-        scorer=scorer,
-        reference=reference,
-        optimizer=PolicyOptimizer(
-            loaded.model, training.learning_rate, training.betas, training.weight_decay
-        ),
-        questions=questions,
-        reward=reward,
-        seed=seed,
-    )
 
 
 def _due(every: int, step: int, last: int) -> bool:

@@ -22,7 +22,7 @@ class RolloutRecord:
     """The N accepted trajectories of a step, for whoever wants to keep them.
 
     advantages: (N,), those of the full groups. kept: (N,) True where the trajectory was trained on. reason: N
-    strings, why it was not; "" where it was.
+    strings, why it was not (the selector's reason, or "trimmed" by alignment); "" where it was.
     """
 
     rollouts: Rollouts
@@ -44,7 +44,7 @@ def rollout_record(batch: Batch, chosen: Chosen) -> RolloutRecord:
         format=batch.format,
         advantages=chosen.full_advantages,
         kept=kept,
-        reason=tuple("" if k else why for k, why in zip(kept, chosen.reason, strict=True)),
+        reason=tuple("" if k else why or "trimmed" for k, why in zip(kept, chosen.reason, strict=True)),
     )
 
 

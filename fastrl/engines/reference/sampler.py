@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fastrl.engines.reference.decoder import CachedDecoder, Decoder
 from fastrl.engines.reference.llama_decoder import LlamaDecoder, is_plain_llama
-from fastrl.engines.reference.policy import Policy, left_padded
+from fastrl.engines.reference.policy import Policy, PolicyError, left_padded
 
 COMPACT_BELOW = 0.75
 """Finished rows are dropped once the unfinished ones make up less than this share of the batch."""
@@ -60,12 +60,11 @@ def sample(
     batch: int,
     generator: torch.Generator,
 ) -> Responses:
-    """Sample n responses of at most `max_tokens` tokens to each prompt (token ids), from the full
-    distribution.
+    """Sample n responses of at most `max_tokens` tokens to each prompt (token ids), from all tokens.
 
     temperature: 0 takes the most likely token each time. batch: responses decoded together at most (whole
     prompts, at least one). generator: on the CPU; the random number of (response, position) does not depend
-    on which other responses are still running.
+    on which other responses are still running. PolicyError if the policy's probabilities are not finite.
     """
     at_once = max(1, batch // n)
     parts = [
@@ -122,12 +121,17 @@ def _cut_at_end(tokens: Tensor, logp: Tensor, eos: Tensor, pad_id: int) -> Respo
     finished = ends.any(1)
     lengths = torch.where(finished, ends.int().argmax(1) + 1, tokens.shape[1])
     width = int(lengths.max())
-    logp = logp[:, :width]
     outside = torch.arange(width, device=tokens.device) >= lengths[:, None]
+    logp = logp[:, :width].masked_fill(outside, 0)
+    if not torch.isfinite(logp).all():
+        raise PolicyError(
+            "the policy gives probabilities that are not finite; its weights have diverged: go back to an "
+            "earlier checkpoint and lower training.learning_rate"
+        )
     return Responses(
         tokens=tokens[:, :width].masked_fill(outside, pad_id).cpu().numpy(),
         lengths=lengths.cpu().numpy(),
-        logp=logp.masked_fill(outside, 0).cpu().numpy(),
+        logp=logp.cpu().numpy(),
         finished=finished.cpu().numpy(),
     )
 

@@ -1,0 +1,1 @@
+"""From a study's plan to jobs on a Slurm cluster."""
