@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from analysis.measures import Measure, training_time
 from analysis.statistics import bootstrap_mean, mean, paired_difference, paired_ratio
 from analysis.study import Arm, Study
-from analysis.values import Source, Value, derived, measured, missing
+from analysis.values import NO_RUN, Source, Value, derived, measured, missing
 
 _BOOTSTRAP_SEED = 0
 """Any fixed number: the same records then give the same interval."""
@@ -85,7 +85,7 @@ class Readings:
                 if without:
                     return f"{without} of {len(trained)} runs {measure.absent}"
         if not run_ids:
-            return "no finished run"
+            return NO_RUN
         if measure.timed:
             hardware = sorted({records[run_id].hardware for run_id in run_ids})
             if "" in hardware:

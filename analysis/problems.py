@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from analysis.measures import decoding_name, setting_of
-from analysis.study import Study
+from analysis.study import Study, Unfinished
 
 
 def problems(study: Study) -> tuple[str, ...]:
@@ -14,19 +14,22 @@ def problems(study: Study) -> tuple[str, ...]:
 
 
 def _incomplete(study: Study) -> list[str]:
-    """How many runs lack something, then what, by arm and state."""
-    seeds: dict[tuple[str, str, str], list[int]] = {}
+    """How many runs lack something, then what, by the first stage that is not done and its state."""
+    first: dict[str, Unfinished] = {}
     for each in study.unfinished:
-        seeds.setdefault((each.cell.label, each.stage, each.state), []).append(each.cell.seed)
-    missing = {each.cell.run_id for each in study.unfinished}
-    missing |= {each.cell.run_id for each in study.set_aside}
+        first.setdefault(each.cell.run_id, each)
+    missing = len(first.keys() | {each.cell.run_id for each in study.set_aside})
     if not missing:
         return []
+    seeds: dict[str, dict[str, list[str]]] = {}
+    for each in first.values():
+        by_label = seeds.setdefault(f"{each.stage} {each.state}", {})
+        by_label.setdefault(each.cell.label, []).append(str(each.cell.seed))
     total = len({cell.run_id for cell in study.plan.cells})
-    lines = [f"{len(missing)} of {total} runs missing or incomplete; tables and figures show the rest."]
-    for (label, stage, state), found in seeds.items():
-        numbers = ", ".join(map(str, found))
-        lines.append(f"{label}, seed{'s' if len(found) > 1 else ''} {numbers}: {stage} {state}")
+    lines = [f"{missing} of {total} runs missing or incomplete; tables and figures show the rest."]
+    for state, by_label in seeds.items():
+        arms = "; ".join(f"{label}, seeds {' '.join(found)}" for label, found in by_label.items())
+        lines.append(f"{state}: {arms}.")
     return lines
 
 

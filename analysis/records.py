@@ -93,7 +93,9 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         run_id=cell.run_id,
         states=states,
         config=config,
-        steps=_checked_steps(run, config, clock_prefix) if states.get("train") == "done" else (),
+        steps=_checked_steps(run, config, provenance.get("steps"), clock_prefix)
+        if states.get("train") == "done"
+        else (),
         results={
             benchmark: _checked_results(run, benchmark)
             for stage in cell.stages
@@ -105,7 +107,9 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
     )
 
 
-def _checked_steps(run: RunDirectory, config: Mapping[str, Any], clock_prefix: str) -> list[dict[str, Any]]:
+def _checked_steps(
+    run: RunDirectory, config: Mapping[str, Any], total: int | None, clock_prefix: str
+) -> list[dict[str, Any]]:
     """The step log of a finished training: whole, finite, without gaps, time running forward."""
     steps = run.steps()
     required = step_keys(clock_prefix)
@@ -121,7 +125,7 @@ def _checked_steps(run: RunDirectory, config: Mapping[str, Any], clock_prefix: s
             previous, time = record["step"], record["time"]
         if reason:
             raise RecordError(f"{log}, line {line}", reason)
-    _check_whole(run, config, steps)
+    _check_whole(run, config, total, steps)
     return steps
 
 
@@ -140,17 +144,19 @@ def _wrong_values(record: Mapping[str, Any], required: Sequence[str]) -> str:
     return ""
 
 
-def _check_whole(run: RunDirectory, config: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a log that ends early: training ends with its last epoch and, if asked for, a validation."""
+def _check_whole(
+    run: RunDirectory, config: Mapping[str, Any], total: int | None, steps: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse a log that ends early: training ends with its last step and, if asked for, a validation.
+
+    total: the steps that the training set out to make, None when its provenance does not say.
+    """
     where = f"{_relative(run, str(run.steps_path))}, line {len(steps)}"
     if not steps or steps[-1]["step"] == 0:
         raise RecordError(where, "training is done, but no step is recorded")
-    training = config.get("training", {})
-    last, epochs = steps[-1], training.get("epochs")
-    if epochs is not None and last["epoch"] != epochs - 1:
-        raise RecordError(
-            where, f"the log ends in epoch {last['epoch'] + 1} of {epochs}, at step {last['step']}"
-        )
+    last, training = steps[-1], config.get("training", {})
+    if total is not None and last["step"] != total:
+        raise RecordError(where, f"the log ends at step {last['step']} of {total}")
     if training.get("validate_every") and "val/accuracy" not in last:
         raise RecordError(where, f"the log ends at step {last['step']}, without the last validation")
 

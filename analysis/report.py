@@ -94,7 +94,7 @@ def _as_table(claims: Sequence[Claim]) -> Table:
     """What the claims rest on as one column, a row a value."""
     column = Column("value", "Value", 4, Better.NEITHER)
     rows = [Row(f"{claim.key}: {name}", (value,)) for claim in claims for name, value in claim.values]
-    return Table("claims", "Claims", "", "Claim", (column,), tuple(rows), (), seeds=False)
+    return Table("claims", "Claims", "", "Claim", (column,), tuple(rows), (), (), seeds=False)
 
 
 def _check_names(kind: str, names: Sequence[str], known: Collection[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from analysis.values import Source, Value
+from analysis.values import NO_RUN, Source, Value
 
 
 class Better(StrEnum):
@@ -54,8 +54,8 @@ class Row:
 class Table:
     """name: file name and registry key. paper_item: the paper's table that it follows, "" for none.
 
-    corner: header over the row labels. notes: sentences under the table. seeds: whether rows stand for arms,
-    so that a column with their number of seeds makes sense.
+    corner: header over the row labels. notes: sentences on how to read it. gaps: sentences on what is missing
+    from it and why. seeds: whether rows stand for arms, so that a column with their number makes sense.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    gaps: tuple[str, ...]
     seeds: bool
 
     def best_rows(self, column: int) -> frozenset[int]:
@@ -91,11 +92,11 @@ def reported_notes(rows: tuple[Row, ...]) -> tuple[str, ...]:
 
 
 def missing_notes(rows: tuple[Row, ...], columns: tuple[Column, ...]) -> tuple[str, ...]:
-    """Why dashes are dashes: each reason once, with the rows it holds for."""
+    """Why dashes are dashes: each reason once, with its rows; missing runs are counted elsewhere."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         for value, column in zip(row.values, columns, strict=True):
-            if value.value is None and value.note:
+            if value.value is None and value.note not in ("", NO_RUN):
                 reason = f"{column.group} {column.header}".strip() + f": {value.note}"
                 reasons.setdefault(reason, []).append(row.label)
-    return tuple(f"{reason} ({', '.join(labels)})" for reason, labels in reasons.items())
+    return tuple(f"{reason} ({', '.join(labels)})." for reason, labels in reasons.items())

@@ -17,6 +17,10 @@ class Source(StrEnum):
     DERIVED = "derived"
 
 
+NO_RUN = "no finished run"
+"""The note of a value whose planned runs are not there; tables count those runs instead of repeating it."""
+
+
 @dataclass(frozen=True)
 class Value:
     """A number with its provenance.

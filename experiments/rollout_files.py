@@ -1,4 +1,4 @@
-"""Recorded trajectories: `rollouts/step_<N>.parquet`, one row each. Needs pyarrow, which training does not."""
+"""Recorded trajectories: `rollouts/step_<N>.parquet`, one row each. Needs pyarrow; training does not."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from fastrl.rollouts import Question
 
 @dataclass(frozen=True)
 class Reward:
-    """The reward of one trajectory: `total` trains the policy; `accuracy` and `format` in [0, 1] are its parts."""
+    """The reward of one trajectory: `total` trains the policy; `accuracy` and `format` are in [0, 1]."""
 
     total: float
     accuracy: float

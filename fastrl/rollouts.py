@@ -36,7 +36,7 @@ class Rollouts:
     question_ids: Q stable ids.
     offsets: (Q + 1,) int64; group q owns trajectories `offsets[q]:offsets[q + 1]`.
     tokens: (T,) int32 or int64; response token ids, padding excluded, end-of-sequence included.
-    token_offsets: (N + 1,) int64; trajectory i owns tokens `token_offsets[i]:token_offsets[i + 1]` (may be empty).
+    token_offsets: (N + 1,) int64; trajectory i owns tokens `token_offsets[i]:token_offsets[i + 1]`, if any.
     rewards: (N,) float; total reward of each trajectory.
     """
 
@@ -48,7 +48,9 @@ class Rollouts:
 
     def __post_init__(self) -> None:
         if len(self.offsets) != len(self.question_ids) + 1:
-            raise ValueError(f"{len(self.question_ids)} question ids need {len(self.question_ids) + 1} offsets, got {len(self.offsets)}")
+            raise ValueError(
+                f"{self.n_groups} question ids need {self.n_groups + 1} offsets, got {len(self.offsets)}"
+            )
         n = int(self.offsets[-1])
         if len(self.rewards) != n or len(self.token_offsets) != n + 1:
             raise ValueError(
@@ -81,7 +83,11 @@ class Rollouts:
 
 
 def rollouts_from_padded(
-    question_ids: Sequence[str], tokens: IntArray, lengths: IntArray, rewards: FloatArray, group_sizes: IntArray
+    question_ids: Sequence[str],
+    tokens: IntArray,
+    lengths: IntArray,
+    rewards: FloatArray,
+    group_sizes: IntArray,
 ) -> Rollouts:
     """Build `Rollouts` from right-padded tokens (N, L) and true lengths (N,); groups are consecutive rows."""
     inside = np.arange(tokens.shape[1]) < np.asarray(lengths)[:, None]

@@ -1,4 +1,4 @@
-"""docs/extending-methods.md, followed to the letter: its files in a copy of the project, its method trained."""
+"""docs/extending-methods.md, followed to the letter in a copy of the project, and its method trained."""
 
 from __future__ import annotations
 
@@ -43,7 +43,13 @@ def test_the_recipe_gives_a_method_that_trains(extended_project: Path, tmp_path:
     command += ["training.epochs=1", f"paths.root={tmp_path / 'results'}", "--no-report"]
     environment = {**os.environ, "PYTHONPATH": str(extended_project), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, cwd=extended_project, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command,
+        cwd=extended_project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (tmp_path / "results" / "runs").glob("shortest-*")

@@ -30,10 +30,12 @@ def _lacks(study: Study) -> str:
 def _draw(study: Study, figure: Figure) -> None:
     grid = figure.add_gridspec(2, 3)
     rollouts, kept = (figure.add_subplot(grid[:, column]) for column in (0, 1))
-    steps = study.steps.assign(shown_epoch=study.steps["epoch"] + 1)
+    arms = _arms(study)
+    shown = study.steps["run_id"].isin([run_id for arm in arms for run_id in arm.runs.values()])
+    steps = study.steps[shown].assign(shown_epoch=study.steps["epoch"] + 1)
     for axes, column in ((rollouts, "rollout/n"), (kept, "select/kept_per_question_mean")):
         by_epoch = track(steps, "shown_epoch", "shown_epoch", column)
-        for arm in _arms(study):
+        for arm in arms:
             draw_curve(axes, arm, by_epoch.curve(arm), marker="o")
     epochs = sorted(set(steps["shown_epoch"]))
     for axes, letter, title in ((rollouts, "a", "Rollouts a question"), (kept, "b", "Kept a question")):

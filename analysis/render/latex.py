@@ -102,8 +102,8 @@ def render_latex(table: Table) -> str:
         r"\bottomrule",
         r"\end{tabular}}",
     ]
-    if table.notes:
-        notes = " ".join(escape(note if note.endswith(".") else f"{note}.") for note in table.notes)
+    if table.notes or table.gaps:
+        notes = " ".join(escape(note) for note in (*table.notes, *table.gaps))
         lines += [r"\par\vspace{3pt}", rf"\parbox{{\linewidth}}{{\scriptsize {notes}}}"]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 

@@ -26,7 +26,7 @@ def render_markdown(table: Table) -> str:
         lines += [*_grid(table), ""]
     else:
         lines += ["No arm of this study feeds this table.", ""]
-    lines += [f"{escape(note)}  " for note in table.notes]
+    lines += [f"{escape(note)}  " for note in (*table.notes, *table.gaps)]
     return "\n".join(lines).rstrip() + "\n"
 
 

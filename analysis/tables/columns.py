@@ -63,30 +63,22 @@ def speed_column(study: Study, time: Measure, header: str = "Speed", group: str 
     return ArmColumn(column, value)
 
 
-def reported_column(name: str, metric: str, header: str, form: Form, digits: int) -> ArmColumn:
-    """What the paper reports for the arm's method, by the table's CSV in `analysis/reported`."""
+def reported_column(
+    name: str, metric: str, header: str, form: Form, digits: int, by_tau: bool = False
+) -> ArmColumn:
+    """What the paper reports for the arm's method, by a table's CSV in `analysis/reported`.
+
+    by_tau: for the arm's threshold too; otherwise for the method as the paper sets it.
+    """
 
     def value(arm: Arm) -> Value:
-        figure = reported_figure(name, TRAINING_SET, arm.method, metric)
+        figure = reported_figure(name, TRAINING_SET, arm.method, metric, arm.tau if by_tau else None)
         return reported(figure.value, figure.place) if figure else missing(Source.REPORTED)
 
-    return ArmColumn(_reported(metric, header, form, digits), value)
-
-
-def reported_column_by_tau(name: str, metric: str, header: str, form: Form, digits: int) -> ArmColumn:
-    """What the paper reports for the arm's threshold."""
-
-    def value(arm: Arm) -> Value:
-        figure = reported_figure(name, TRAINING_SET, arm.method, metric, arm.tau)
-        return reported(figure.value, figure.place) if figure else missing(Source.REPORTED)
-
-    return ArmColumn(_reported(metric, header, form, digits), value)
+    column = Column(f"reported_{metric}", header, digits, Better.NEITHER, form, PAPER_GROUP)
+    return ArmColumn(column, value)
 
 
 def renamed(column: ArmColumn, header: str) -> ArmColumn:
     """The same column under another header."""
     return replace(column, column=replace(column.column, header=header))
-
-
-def _reported(metric: str, header: str, form: Form, digits: int) -> Column:
-    return Column(f"reported_{metric}", header, digits, Better.NEITHER, form, PAPER_GROUP)

@@ -45,17 +45,21 @@ class ArmTable:
     def build(self, study: Study) -> Table:
         arms = self.arms(study)
         if not arms:
-            return Table(self.name, self.title, self.paper_item, self.corner, (), (), (), seeds=True)
+            return Table(self.name, self.title, self.paper_item, self.corner, (), (), (), (), seeds=True)
         filled = self.columns(study, arms)
         columns = tuple(each.column for each in filled)
         rows = tuple(Row(self.row_label(arm), tuple(each.value(arm) for each in filled)) for arm in arms)
-        notes = (
-            *self.notes(study),
-            *reported_notes(rows),
-            *missing_notes(rows, columns),
-            *completeness(study, arms),
+        return Table(
+            name=self.name,
+            title=self.title,
+            paper_item=self.paper_item,
+            corner=self.corner,
+            columns=columns,
+            rows=rows,
+            notes=(*self.notes(study), *reported_notes(rows)),
+            gaps=(*missing_notes(rows, columns), *completeness(study, arms)),
+            seeds=True,
         )
-        return Table(self.name, self.title, self.paper_item, self.corner, columns, rows, notes, seeds=True)
 
 
 def unique(arms: Sequence[Arm | None]) -> tuple[Arm, ...]:

@@ -32,7 +32,7 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     decoding = study.main_decoding(benchmark)
     average = mean_accuracy(others, study.main_decoding(others[0])) if others else None
     if average and len(others) > 1:
-        columns.append(mean_column(study, average, f"Out-of-domain (%), {decoding_name(decoding)}"))
+        columns.append(mean_column(study, average, columns[-1].column.group))
     change = f"Change from {baseline.label} (points)"
     columns.append(
         difference_column(

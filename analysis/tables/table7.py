@@ -11,7 +11,7 @@ from analysis.tables.columns import (
     ArmColumn,
     mean_column,
     renamed,
-    reported_column_by_tau,
+    reported_column,
     speed_column,
 )
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
@@ -35,7 +35,7 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
         *columns,
         mean_column(study, time, "Training"),
         speed_column(study, time, group="Training"),
-        reported_column_by_tau("table7", "speed", "Speed", Form.RATIO, 2),
+        reported_column("table7", "speed", "Speed", Form.RATIO, 2, by_tau=True),
     )
 
 

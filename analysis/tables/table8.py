@@ -40,7 +40,7 @@ class StageTable:
     def build(self, study: Study) -> Table:
         arms = unique([study.baseline, study.main_arm(self.method)])
         if len(arms) < 2:
-            return Table(self.name, self.title, self.paper_item, "Stage", (), (), (), seeds=False)
+            return Table(self.name, self.title, self.paper_item, "Stage", (), (), (), (), seeds=False)
         baseline, ours = arms
         unit = study.clock.unit
         seconds, paper = f"{unit} a step", f"{PAPER_GROUP} (s)"
@@ -66,16 +66,18 @@ class StageTable:
                 _reported(ours.method, f"{_REPORTED_SPEEDS.get(key, key)}_speed"),
             )
             rows.append(Row(measure.header, values))
-        notes = (
-            interval_note(),
-            f"Speed: {baseline.label}'s seconds over {ours.label}'s, geometric mean over seeds.",
-            clock_note(study),
-            *reported_notes(tuple(rows)),
-            *missing_notes(tuple(rows), columns),
-            *completeness(study, arms),
-        )
+        filled = tuple(rows)
+        speed_note = f"Speed: {baseline.label}'s seconds over {ours.label}'s, geometric mean over seeds."
         return Table(
-            self.name, self.title, self.paper_item, "Stage", columns, tuple(rows), notes, seeds=False
+            name=self.name,
+            title=self.title,
+            paper_item=self.paper_item,
+            corner="Stage",
+            columns=columns,
+            rows=filled,
+            notes=(interval_note(), speed_note, clock_note(study), *reported_notes(filled)),
+            gaps=(*missing_notes(filled, columns), *completeness(study, arms)),
+            seeds=False,
         )
 
 

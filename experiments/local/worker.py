@@ -85,7 +85,7 @@ class Worker:
 def start_worker(work: Callable[..., Any], *arguments: Any, preloaded: Sequence[str] = PRELOADED) -> Worker:
     """Start a process that calls an importable function; the first call starts the fork server, too.
 
-    The function's result must pickle. Raises RuntimeError when the fork server can't start a process.
+    The function's result must pickle. Raises UserError when no process can be started.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preloaded))
@@ -96,8 +96,11 @@ def start_worker(work: Callable[..., Any], *arguments: Any, preloaded: Sequence[
             forkserver.ensure_running()
         process.start()
     except (EOFError, OSError) as error:
-        raise RuntimeError(
-            f"the process that starts workers ended ({error!r}); run the same command again"
+        raise UserError(
+            f"No worker can be started: the process that starts them ended ({error!r}).",
+            "",
+            "run the same command again; if it happens again, memory may be short: try fewer --workers",
+            exit_code=1,
         ) from error
     finally:
         send_results.close()

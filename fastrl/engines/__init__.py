@@ -1,2 +1,1 @@
-"""Engines: what runs a method's training loop. `reference` is embedded (one process); others plug in outside
-ones."""
+"""Engines run a method's training loop: `reference` is embedded; others plug in outside ones."""

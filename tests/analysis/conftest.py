@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from synthetic_study import FULL_ARMS, LAG_ARMS, write_study
 
 from analysis.study import Study, load_study
-
-settings.register_profile("analysis", deadline=None, max_examples=40)
-settings.load_profile("analysis")
 
 
 @pytest.fixture(scope="session")

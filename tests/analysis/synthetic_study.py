@@ -210,7 +210,8 @@ def write_run(root: Path, arm: SyntheticArm, seed: int) -> Path:
         )
         _write_json(run / "eval" / benchmark / "results.json", results)
     _write_json(run / "status.json", {stage: _done() for stage in _STAGES})
-    _write_json(run / "provenance.json", {"commit": "0123456789abcdef", "dirty": False, "hardware": HARDWARE})
+    provenance = {"commit": "0123456789abcdef", "dirty": False, "hardware": HARDWARE, "steps": STEPS}
+    _write_json(run / "provenance.json", provenance)
     return run
 
 

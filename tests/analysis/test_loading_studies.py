@@ -188,7 +188,7 @@ def test_a_run_that_was_never_started_is_listed(root: Path) -> None:
     study = load_study(root, "laptop")
     assert {each.state for each in study.unfinished} == {"not started"}
     assert problems(study)[0] == "1 of 10 runs missing or incomplete; tables and figures show the rest."
-    assert "GRPO, seed 1: train not started" in problems(study)
+    assert "train not started: GRPO, seeds 1." in problems(study)
 
 
 def test_problems_of_another_code_version_are_told(root: Path) -> None:

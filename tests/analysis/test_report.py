@@ -108,7 +108,7 @@ def test_a_study_with_missing_runs_still_reports(tmp_path: Path) -> None:
     page = build_report(tmp_path, "laptop")
     text = " ".join(parsed(page).text)
     assert "2 of 6 runs missing or incomplete" in text
-    assert "GRPO, seed 2: train not started" in text
+    assert "train not started: GRPO, seeds 2." in text
     assert re.search(r"FastRL, seed 0: set aside. runs/\S+/steps.jsonl, line \d+: actor/entropy is nan", text)
     assert "2 of 6 runs missing or incomplete" in (page.parent / "report.md").read_text()
 

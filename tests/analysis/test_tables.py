@@ -68,6 +68,7 @@ EXAMPLE = Table(
         ),
     ),
     notes=("Times are those of 1 CPU — nothing else.",),
+    gaps=("1 of 9 runs missing or incomplete: 1 train_failed.",),
     seeds=True,
 )
 
@@ -139,7 +140,7 @@ def test_a_table_of_a_study_without_runs_is_all_dashes(name: str, tmp_path: Path
     measured_values = [v for row in table.rows for v in row.values if v.source is not Source.REPORTED]
     assert all(value.value is None for value in measured_values)
     if table.rows:
-        assert any("runs missing or incomplete" in note for note in table.notes)
+        assert any("runs missing or incomplete" in gap for gap in table.gaps)
 
 
 def test_reported_values_stand_in_columns_of_their_own(full: Study) -> None:
@@ -177,7 +178,7 @@ def test_a_missing_seed_is_told_under_the_table_and_shown_in_its_n(tmp_path: Pat
     record[f"evaluate-{IN_DOMAIN}"]["state"] = "failed"
     status.write_text(json.dumps(record))
     table = TABLES["table1"].build(load_study(tmp_path, "laptop"))
-    assert f"1 of 10 runs missing or incomplete: 1 evaluate-{IN_DOMAIN} failed." in table.notes
+    assert f"1 of 10 runs missing or incomplete: 1 evaluate-{IN_DOMAIN} failed." in table.gaps
     assert table.rows[0].n == 5
     assert table.rows[0].values[0].n == 4
     assert "(n=4)" in render_markdown(table)

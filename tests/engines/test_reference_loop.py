@@ -314,6 +314,12 @@ def test_a_prompt_that_is_too_long_is_an_error_before_training(policy: Path, tmp
     assert not seen.records
 
 
+def test_a_response_that_does_not_fit_the_model_is_an_error(policy: Path, tmp_path: Path) -> None:
+    training = dataclasses.replace(TRAINING, max_response_tokens=61)
+    with pytest.raises(PolicyError, match=r"'q0' has 4 tokens; with max_response_tokens=61 .* 64 positions"):
+        tiny_run(policy, tmp_path, METHODS["grpo"], training=training)
+
+
 def test_a_folder_without_a_policy_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=re.escape(f"cannot load a policy from {tmp_path / 'none'}")):
         tiny_run(tmp_path / "none", tmp_path / "checkpoints", METHODS["grpo"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 import random
 import signal
 import subprocess
@@ -182,7 +181,7 @@ def test_building_leaves_the_callers_random_state_and_threads_alone(tmp_path: Pa
 
 
 def test_the_build_version_stands_for_this_training_data(built: tuple[Path, list[str]]) -> None:
-    """A cached policy is found by its settings and BUILD_VERSION: raise that when code changes these tokens."""
+    """Cached policies are found by settings and BUILD_VERSION: raise that when code changes these tokens."""
     tokenizer = AutoTokenizer.from_pretrained(built[0])
     shares = LaptopLlama.from_mapping(model_config()).sft.teacher
     rng = random.Random(0)
@@ -190,14 +189,14 @@ def test_the_build_version_stands_for_this_training_data(built: tuple[Path, list
     for problem in PROBLEMS:
         example = tokenizer([prompt(problem), teacher_response(problem, shares, rng)]).input_ids
         digest.update(json.dumps(example).encode())
-    assert (BUILD_VERSION, digest.hexdigest()[:16]) == (1, "?")
+    assert (BUILD_VERSION, digest.hexdigest()[:16]) == (1, "da7172b9fc8155ce")
 
 
 def test_of_two_processes_one_builds_and_the_other_waits(tmp_path: Path) -> None:
     marks = [tmp_path / "ready-0", tmp_path / "ready-1"]
     models = tmp_path / "models"
     processes = [start_preparing(models, mark, marks) for mark in marks]
-    printed = [process.communicate(timeout=180)[0].splitlines() for process in processes]
+    printed = [process.communicate(timeout=600)[0].splitlines() for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert printed[0][-1] == printed[1][-1]
     assert sum(any("warm-up step" in line for line in lines) for lines in printed) == 1
@@ -206,11 +205,11 @@ def test_of_two_processes_one_builds_and_the_other_waits(tmp_path: Path) -> None
 
 
 def test_a_killed_builder_leaves_nothing_that_passes_for_a_policy(tmp_path: Path) -> None:
-    sft = {"steps": 200, "batch_size": 8, "warmup_steps": 2}
+    sft = {"steps": 100, "batch_size": 8, "warmup_steps": 2}
     process = start_preparing(tmp_path / "models", tmp_path / "ready", [], **sft)
     assert process.stdout is not None
     for line in process.stdout:
-        if "step 100/200" in line:
+        if line.startswith("tokenizer:"):
             break
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -229,7 +228,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=180,
+        timeout=600,
         check=False,
     )
     assert done.returncode != 0
@@ -237,9 +236,8 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None
     assert not list((tmp_path / "models").iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission_is_a_clear_error(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file stands where the folder should be")
     with pytest.raises(UserError, match="can't be written"):
         prepare_policy(model_config(), dataset_config(), tmp_path / "models", lambda _: None)
 
@@ -256,7 +254,7 @@ def test_settings_with_a_missing_or_unknown_key_are_refused() -> None:
         config = copy.deepcopy(model_config())
         config["sft"].update(change)
         config["sft"] = {key: value for key, value in config["sft"].items() if value is not None}
-        with pytest.raises(TypeError, match="seed|extra"):
+        with pytest.raises(TypeError, match=r"seed|extra"):
             LaptopLlama.from_mapping(config)
 
 
@@ -301,7 +299,7 @@ def test_warming_up_teaches_the_response_to_a_prompt() -> None:
 
 
 def test_the_loss_is_over_responses_alone_and_every_token_counts_alike() -> None:
-    """A batch of short responses is not scaled up: both kinds are divided by the mean of 4 targets a batch."""
+    """A batch of short responses is not scaled up: both kinds are divided by the mean, 4 targets a batch."""
     settings = LaptopLlama.from_mapping(
         model_config(steps=1, batch_size=2, warmup_steps=1, lr=0.0, final_lr=0.0)
     ).sft

@@ -1,8 +1,8 @@
-"""The first half of a step: draw questions, sample responses, reward them, until the step's groups are
-there."""
+"""The first half of a step: draw questions, sample responses and reward them until the step is full."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -163,7 +163,7 @@ def checked_rewards(
         )
     if on_bad_reward == "error":
         for question, response, part in zip(questions, responses, rewards, strict=True):
-            if not np.isfinite([part.total, part.accuracy, part.format]).all():
+            if not all(map(math.isfinite, (part.total, part.accuracy, part.format))):
                 raise RewardError(
                     f"question {question.id!r}: the reward of the response {response[:200]!r} is {part}; "
                     "mend the reward function, or set training.on_bad_reward=drop to leave such trajectories "

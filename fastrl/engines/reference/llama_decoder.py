@@ -16,8 +16,7 @@ from transformers import LlamaForCausalLM, Qwen2ForCausalLM
 
 
 def is_plain_llama(model: Any) -> bool:
-    """True for Llama and Qwen2 with SiLU, a rotary embedding that does not depend on the length, and no
-    sliding window."""
+    """True for Llama and Qwen2 with SiLU, rotary embeddings of any length alike, and no sliding window."""
     if type(model) not in (LlamaForCausalLM, Qwen2ForCausalLM):
         return False
     config = model.config

@@ -38,8 +38,7 @@ class Sequences:
         return Sequences(self.tokens[rows, :width], prompts, responses)
 
     def batches(self, size: int) -> Iterator[Tensor]:
-        """Row numbers in batches of at most `size`, longest first, so that rows of a batch are alike in
-        length."""
+        """Row numbers in batches of at most `size`, longest first: rows of a batch are alike in length."""
         order = (self.prompt_lengths + self.response_lengths).argsort(descending=True, stable=True)
         yield from torch.split(order, size)
 

@@ -19,7 +19,7 @@ from fastrl.engines.reference.checkpoint import (
 )
 from fastrl.engines.reference.clock import StageClock
 from fastrl.engines.reference.data_order import DataPosition
-from fastrl.engines.reference.policy import encode_prompts, load_policy
+from fastrl.engines.reference.policy import check_prompts, load_policy
 from fastrl.engines.reference.records import RolloutRecord, StepRecord
 from fastrl.engines.reference.run import prepare_run
 from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
@@ -34,8 +34,7 @@ __all__ = ["TrainOutcome", "checkpointed_step", "total_steps", "train"]
 
 @dataclass(frozen=True)
 class TrainOutcome:
-    """step: the number of finished steps. finished: False after a stop request; call `train` again to go
-    on."""
+    """step: the number of finished steps. finished: False after a stop request; `train` again goes on."""
 
     step: int
     finished: bool
@@ -87,7 +86,7 @@ def train(
     loaded = load_policy(policy, engine.device, engine.dtype)
     run = prepare_run(method, training, engine, loaded, questions, reward, seed)
     for group in (questions, validation):
-        encode_prompts(run.policy.tokenizer, group, training.max_prompt_tokens)  # bad prompts show up here
+        check_prompts(loaded, group, training.max_prompt_tokens, training.max_response_tokens)
     validates = training.validate_every > 0 and len(validation) > 0
 
     newest = checkpoint_to_resume(checkpoints)

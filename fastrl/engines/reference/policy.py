@@ -87,6 +87,22 @@ def encode_prompts(tokenizer: Any, questions: Sequence[Question], max_tokens: in
     return prompts
 
 
+def check_prompts(
+    policy: Policy, questions: Sequence[Question], max_prompt_tokens: int, max_response_tokens: int
+) -> None:
+    """PolicyError, naming the question, if `encode_prompts` refuses a prompt or the model has no positions
+    for it and a whole response."""
+    positions = getattr(policy.model.config, "max_position_embeddings", None)
+    prompts = encode_prompts(policy.tokenizer, questions, max_prompt_tokens)
+    for question, prompt in zip(questions, prompts, strict=True):
+        if positions is not None and len(prompt) + max_response_tokens > positions:
+            raise PolicyError(
+                f"the prompt of question {question.id!r} has {len(prompt)} tokens; with "
+                f"max_response_tokens={max_response_tokens} that is more than the {positions} positions of "
+                "the model; lower that setting or leave the question out"
+            )
+
+
 def left_padded(prompts: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """(B, P) int64 token ids and mask, padded on the left so that every prompt ends in the last column."""
     width = max(len(prompt) for prompt in prompts)

@@ -44,8 +44,7 @@ def decode(tokenizer: Any, responses: Responses) -> list[str]:
 
 
 def make_decoder(model: object, max_tokens: int) -> Decoder:
-    """The fast decoder where the model is exactly of its architecture, else the one that suits every
-    model."""
+    """The fast decoder for models of exactly its architecture, for others the one that suits all."""
     return LlamaDecoder(model, max_tokens) if is_plain_llama(model) else CachedDecoder(model, max_tokens)
 
 

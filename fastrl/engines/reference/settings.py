@@ -1,5 +1,4 @@
-"""Settings of the embedded engine. No field has a default: values live in
-`experiments/conf/{training,engine}`."""
+"""Settings of the embedded engine. None has a default; values are in `experiments/conf/{training,engine}`."""
 
 from __future__ import annotations
 

@@ -93,8 +93,10 @@ def _observed(
 def _train(
     run: TrainingRun, batch: Batch, chosen: Chosen, scale: float, step: int, clock: StageClock
 ) -> tuple[UpdateTotals, int]:
-    """Old and reference log-probs, then the updates at `scale` times the learning rate; also returns the
-    number of response tokens that went through old and reference log-probs."""
+    """Old and reference log-probs, then the updates at `scale` times the learning rate.
+
+    Also returns how many response tokens went through old and reference log-probs.
+    """
     if not len(chosen.kept):
         return UpdateTotals(0, 0, 0.0, 0.0, 0.0, 0.0), 0
     prune_first = run.method.prune == "before_logprob"

@@ -19,8 +19,7 @@ class TrainingDiverged(RuntimeError):
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """K kept trajectories: their sequences, (K, L) old and reference log-probs, and (K,) float32
-    advantages."""
+    """K kept trajectories. old_logp, ref_logp: (K, L) float32. advantages: (K,) float32, weights applied."""
 
     sequences: Sequences
     old_logp: Tensor
