@@ -41,7 +41,7 @@ def serve(root: Path, host: str, port: int) -> int:
     log = tracking_folder(root) / "ui.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
-            _command(uri, host, port),
+            _command(uri, tracking_folder(root) / "artifacts", host, port),
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -58,9 +58,15 @@ def serve(root: Path, host: str, port: int) -> int:
         _stop(server)
 
 
-def _command(uri: str, host: str, port: int) -> list[str]:
-    """One worker: several would open the SQLite file at once."""
-    options = {"--backend-store-uri": uri, "--host": host, "--port": str(port), "--workers": "1"}
+def _command(uri: str, artifacts: Path, host: str, port: int) -> list[str]:
+    """One worker: several would open the SQLite file at once. Artefacts sent to the server stay beside it."""
+    options = {
+        "--backend-store-uri": uri,
+        "--artifacts-destination": artifacts.resolve().as_uri(),
+        "--host": host,
+        "--port": str(port),
+        "--workers": "1",
+    }
     return [sys.executable, "-m", "mlflow", "server", *(word for pair in options.items() for word in pair)]
 
 

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
@@ -221,19 +222,14 @@ def test_a_killed_builder_leaves_nothing_that_passes_for_a_policy(tmp_path: Path
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None:
-    program = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n" + PREPARE
-    arguments = [model_config(), dataset_config(), str(tmp_path / "models"), str(tmp_path / "ready"), []]
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", program, json.dumps(arguments)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "WriteError: There is no space left to write laptop_llama-" in done.stderr
-    assert not list((tmp_path / "models").iterdir())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(UserError, match="There is no space left to write laptop_llama-"):
+            prepare_policy(model_config(), dataset_config(), tmp_path, lambda _: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
@@ -258,16 +254,17 @@ def test_settings_with_a_missing_or_unknown_key_are_refused() -> None:
             LaptopLlama.from_mapping(config)
 
 
+@settings(max_examples=30)
 @given(steps=st.integers(2, 500), warmup=st.integers(1, 500))
 def test_the_learning_rate_rises_to_its_peak_and_falls_to_its_end(steps: int, warmup: int) -> None:
-    settings = LaptopLlama.from_mapping(model_config(steps=steps, warmup_steps=warmup)).sft
-    rates = [learning_rate(settings, step) for step in range(1, steps + 1)]
-    assert all(0 < rate <= settings.lr * (1 + 1e-12) for rate in rates)
+    sft = LaptopLlama.from_mapping(model_config(steps=steps, warmup_steps=warmup)).sft
+    rates = [learning_rate(sft, step) for step in range(1, steps + 1)]
+    assert all(0 < rate <= sft.lr * (1 + 1e-12) for rate in rates)
     assert rates[: min(warmup, steps)] == sorted(rates[: min(warmup, steps)])
     if warmup < steps:
-        assert rates[warmup - 1] == pytest.approx(settings.lr)
+        assert rates[warmup - 1] == pytest.approx(sft.lr)
         assert rates[warmup - 1 :] == sorted(rates[warmup - 1 :], reverse=True)
-        assert rates[-1] == pytest.approx(settings.final_lr)
+        assert rates[-1] == pytest.approx(sft.final_lr)
 
 
 def tiny_model() -> LlamaForCausalLM:
@@ -285,12 +282,12 @@ def tiny_model() -> LlamaForCausalLM:
 
 
 def test_warming_up_teaches_the_response_to_a_prompt() -> None:
-    settings = LaptopLlama.from_mapping(model_config(steps=60, batch_size=4, warmup_steps=5, lr=0.01)).sft
+    sft = LaptopLlama.from_mapping(model_config(steps=60, batch_size=4, warmup_steps=5, lr=0.01)).sft
     model = tiny_model()
     warm_up(
         model,
         lambda count: [Example([2 + i % 4], [6 + i % 4, 1]) for i in range(count)],
-        settings,
+        sft,
         pad_token_id=0,
         announce=lambda _: None,
     )
@@ -300,7 +297,7 @@ def test_warming_up_teaches_the_response_to_a_prompt() -> None:
 
 def test_the_loss_is_over_responses_alone_and_every_token_counts_alike() -> None:
     """A batch of short responses is not scaled up: both kinds are divided by the mean, 4 targets a batch."""
-    settings = LaptopLlama.from_mapping(
+    sft = LaptopLlama.from_mapping(
         model_config(steps=1, batch_size=2, warmup_steps=1, lr=0.0, final_lr=0.0)
     ).sft
     model = tiny_model()
@@ -313,17 +310,17 @@ def test_the_loss_is_over_responses_alone_and_every_token_counts_alike() -> None
         targets = range(len(example.prompt), len(example))
         possible.append(-2 * sum(float(logp[at - 1, tokens[0, at]]) for at in targets) / 4)
     lines: list[str] = []
-    warm_up(model, lambda count: examples * (count // 2), settings, pad_token_id=0, announce=lines.append)
+    warm_up(model, lambda count: examples * (count // 2), sft, pad_token_id=0, announce=lines.append)
     assert lines[0] in [f"warm-up step 1/1, loss {loss:.3f}" for loss in possible]
 
 
 def test_a_loss_that_is_not_finite_stops_the_warm_up() -> None:
-    settings = LaptopLlama.from_mapping(model_config(lr=1e30, steps=20, warmup_steps=1)).sft
+    sft = LaptopLlama.from_mapping(model_config(lr=1e30, steps=20, warmup_steps=1)).sft
     with pytest.raises(RuntimeError, match=r"the loss is (nan|inf) at step \d+; lower sft.lr = 1e\+30"):
         warm_up(
             tiny_model(),
             lambda count: [Example([2], [3, 1])] * count,
-            settings,
+            sft,
             pad_token_id=0,
             announce=lambda _: None,
         )
