@@ -44,8 +44,8 @@ def test_methods_have_labels_of_their_own() -> None:
     ],
 )
 def test_every_option_of_every_group_composes(group: str, option: str) -> None:
-    uri = ["tracking.uri=http://localhost:5000"] if option == "server" else []
-    config = compose_cell([f"{group}={option}", *uri])
+    left_to_the_user = {"server": ["tracking.uri=http://localhost:5000"], "hub": ["model.path=owner/policy"]}
+    config = compose_cell([f"{group}={option}", *left_to_the_user.get(option, [])])
     assert config[group]["name"] == option
 
 
