@@ -15,7 +15,7 @@ import yaml
 
 from experiments.atomic_files import write_file
 from experiments.errors import UserError
-from experiments.identity import canonical_json, identity_part
+from experiments.identity import canonical_json, flattened, identity_part
 from experiments.locks import acquire_within
 from experiments.status import StageStatus, read_status
 from experiments.step_log import read_steps
@@ -181,18 +181,8 @@ def _read_json(path: Path, way_out: str) -> dict[str, Any] | None:
 
 def _differences(existing: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """The first few keys in which two identity parts differ, with both values."""
-    ours, theirs = _flat(identity_part(config)), _flat(identity_part(existing))
+    ours, theirs = flattened(identity_part(config)), flattened(identity_part(existing))
     absent = "nothing"
     keys = [key for key in sorted({*ours, *theirs}) if ours.get(key, absent) != theirs.get(key, absent)]
     shown = [f"{key} is {theirs.get(key, absent)} there and {ours.get(key, absent)} here" for key in keys[:3]]
     return "; ".join(shown) + (f"; and {len(keys) - 3} more" if len(keys) > 3 else "")
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, item in value.items():
-        if isinstance(item, Mapping):
-            flat |= _flat(item, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = item
-    return flat

@@ -16,18 +16,6 @@ MAX_K3 = 10.0
 """Bound on one token's k3 estimate, as in EasyR1; beyond it the KL has no gradient."""
 
 
-def check_objective(clip_low: float, clip_high: float, kl_coef: float) -> None:
-    """ValueError unless 0 <= clip_low < 1, clip_high >= 0 and kl_coef >= 0."""
-    if not 0 <= clip_low < 1:
-        raise ValueError(
-            f"clip_low={clip_low} must be in [0, 1): ratios are clipped to at least 1 - clip_low"
-        )
-    if not clip_high >= 0:
-        raise ValueError(f"clip_high={clip_high} must be at least 0: ratios are clipped to 1 + clip_high")
-    if not kl_coef >= 0:
-        raise ValueError(f"kl_coef={kl_coef} must be at least 0; 0 switches the KL term off")
-
-
 def clipped_surrogate(
     log_ratio: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> tuple[Tensor, Tensor]:
