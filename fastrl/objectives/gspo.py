@@ -13,8 +13,8 @@ from fastrl.objectives.terms import clipped_surrogate, on_tokens, sum_of_token_m
 class Gspo(NormalisedObjective):
     """GSPO (arXiv:2507.18071, section 4): sequence ratio s = exp(mean over tokens of log ratio).
 
-    With one advantage per sequence its gradient is that of GSPO-token, so one class serves both. The paper clips
-    s to [1 - 3e-4, 1 + 4e-4] and has no KL.
+    With one advantage per sequence its gradient is that of GSPO-token, so one class serves both. The paper
+    clips s to [1 - 3e-4, 1 + 4e-4] and has no KL.
     """
 
     def loss(self, inputs: LossInputs, size: UpdateSize) -> LossOutputs:
