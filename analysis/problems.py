@@ -10,7 +10,22 @@ from analysis.study import Study, Unfinished
 
 def problems(study: Study) -> tuple[str, ...]:
     """One sentence a problem; empty when every planned run is whole and beyond doubt."""
-    return (*_incomplete(study), *_set_aside(study), *_truncated(study), *_uncommitted(study))
+    return (
+        *_without_baseline(study),
+        *_incomplete(study),
+        *_set_aside(study),
+        *_truncated(study),
+        *_uncommitted(study),
+    )
+
+
+def _without_baseline(study: Study) -> list[str]:
+    if study.has_baseline:
+        return []
+    return [
+        f'The baseline "{study.plan.baseline}" has no run in this plan; speeds and changes are relative to '
+        f"{study.baseline.label} instead."
+    ]
 
 
 def _incomplete(study: Study) -> list[str]:

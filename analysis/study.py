@@ -87,19 +87,22 @@ class Study:
     unfinished: tuple[Unfinished, ...]
 
     @property
+    def has_baseline(self) -> bool:
+        """False when the plan's baseline is no arm of it, as when a study is run with method=fastrl alone."""
+        return bool(self._named_baseline())
+
+    @property
     def baseline(self) -> Arm:
-        """The arm that speeds and differences are relative to: by label, else the first of that method."""
+        """The arm that speeds and differences are relative to: by label, else the first of that method.
+
+        Without one (`has_baseline`) the first arm stands in; the report says so.
+        """
+        return [*self._named_baseline(), *self.arms][0]
+
+    def _named_baseline(self) -> list[Arm]:
         name = self.plan.baseline
-        named = [arm for arm in self.arms if arm.label == name] or [
-            arm for arm in self.arms if arm.method == name
-        ]
-        if not named:
-            raise UserError(
-                f'The baseline "{name}" is neither a label nor a method of the study {self.plan.study}.',
-                "plan.json, baseline",
-                f"set baseline in the study's YAML to one of: {', '.join(arm.label for arm in self.arms)}",
-            )
-        return named[0]
+        by_label = [arm for arm in self.arms if arm.label == name]
+        return by_label or [arm for arm in self.arms if arm.method == name]
 
     def tagged(self, *groups: str) -> tuple[Arm, ...]:
         """Arms that carry one of the group tags, in the plan's order."""

@@ -234,3 +234,12 @@ def test_all_formats_are_written_by_default(root: Path) -> None:
     suffixes = {Path(name).suffix.removeprefix(".") for name in digests(root / "studies" / "full")}
     assert suffixes == set(FORMATS)
     assert json.loads((root / "studies" / "full" / "plan.json").read_text())["study"] == "full"
+
+
+def test_a_study_without_its_baseline_compares_with_its_first_arm_and_says_so(tmp_path: Path) -> None:
+    write_study(tmp_path, [replace(FASTRL, seeds=1)])
+    page = build_report(tmp_path, "laptop").with_suffix(".md").read_text(encoding="utf-8")
+    assert (
+        f'The baseline "grpo" has no run in this plan; speeds and changes are relative to {FASTRL.label}'
+        in page
+    )
