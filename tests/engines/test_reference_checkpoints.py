@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,12 @@ from tiny_runs import (
     tiny_run,
 )
 
-from fastrl.engines.reference.checkpoint import CheckpointError, checkpointed_step, prepare_checkpoint
+from fastrl.engines.reference.checkpoint import (
+    CheckpointError,
+    checkpointed_step,
+    prepare_checkpoint,
+    save_final,
+)
 from fastrl.engines.reference.data_order import DataPosition
 from fastrl.engines.reference.loop import TrainOutcome
 from fastrl.engines.reference.optimizer import PolicyOptimizer
@@ -212,20 +218,35 @@ def test_only_the_newest_checkpoints_stay(policy: Path, tmp_path: Path) -> None:
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["final", "step_4", "step_5", "step_6"]
 
 
+@contextlib.contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A limit on file size fails a write as a full disk does, in the middle of the file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
-    """A limit on file size fails a write in the same way, in the middle of the file."""
     model = tiny_policy("llama").model
     optimizer = PolicyOptimizer(model, 1e-3, (0.9, 0.999), 0.0)
     state = RunState(2, DataPosition(0, 4), initial_method_state(STATEFUL))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
-        with pytest.raises(CheckpointError, match=r"cannot write .*step_2: .*free space"):
-            prepare_checkpoint(tmp_path, STATEFUL, state, 0, optimizer)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with files_of_at_most(2000), pytest.raises(CheckpointError, match=r"cannot write .*step_2: .*free space"):
+        prepare_checkpoint(tmp_path, STATEFUL, state, 0, optimizer)
     assert not list(tmp_path.iterdir())
     assert checkpointed_step(tmp_path) == 0
+
+
+def test_a_disk_that_is_full_at_the_tokenizer_leaves_no_final_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tiny_policy("llama")
+    monkeypatch.setattr(policy.model, "save_pretrained", lambda folder: None)
+    with files_of_at_most(300), pytest.raises(CheckpointError, match=r"cannot write .*final: .*free space"):
+        save_final(tmp_path, policy)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_checkpoint_of_another_run_is_refused(policy: Path, stopped: Path, tmp_path: Path) -> None:

@@ -151,8 +151,11 @@ def _temporary_for(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         yield temporary
-    except (OSError, RuntimeError, SafetensorError) as error:
+    except Exception as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        # tokenizers reports the system's errors as bare exceptions, by their text.
+        if not isinstance(error, (OSError, RuntimeError, SafetensorError)) and "os error" not in str(error):
+            raise
         raise CheckpointError(
             f"cannot write {target}: {error}; free space or fix the permissions there, then resume the run"
         ) from error
