@@ -199,13 +199,17 @@ def test_problems_of_another_code_version_are_told(root: Path) -> None:
     assert "1 runs were trained with uncommitted changes in the code." in told
 
 
-def test_an_unknown_study_or_baseline_is_an_error_with_a_way_out(root: Path, tmp_path: Path) -> None:
+def test_an_unknown_study_is_an_error_with_a_way_out(root: Path) -> None:
     with pytest.raises(UserError, match="no plan of the study"):
         load_study(root, "nowhere")
+
+
+def test_the_first_arm_stands_in_for_a_baseline_that_the_plan_lacks(tmp_path: Path) -> None:
     write_study(tmp_path, [GRPO], "odd", baseline="ppo")
-    with pytest.raises(UserError, match='baseline "ppo" is neither') as caught:
-        _ = load_study(tmp_path, "odd").baseline
-    assert "GRPO" in caught.value.way_out
+    odd = load_study(tmp_path, "odd")
+    assert not odd.has_baseline
+    assert odd.baseline is odd.arms[0]
+    assert any('"ppo" has no run' in problem for problem in problems(odd))
 
 
 def test_an_unknown_clock_is_an_error(tmp_path: Path) -> None:
