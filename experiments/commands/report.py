@@ -1,7 +1,7 @@
 """Write the tables, figures and report page of a study from its runs, finished or not.
 
 fastrl report study=laptop
-fastrl report study=laptop --only table1 figure3
+fastrl report study=laptop --only table1,figure3 --formats md,tex
 """
 
 from __future__ import annotations
@@ -34,5 +34,11 @@ def execute(arguments: Namespace) -> int:
     from analysis.report import FORMATS, build_report
 
     root = results_root(words.overrides)
-    print(build_report(root=root, study=study, only=arguments.only, formats=arguments.formats or FORMATS))
+    only, formats = _names(arguments.only), _names(arguments.formats)
+    print(build_report(root=root, study=study, only=only, formats=formats or FORMATS))
     return 0
+
+
+def _names(words: list[str] | None) -> list[str] | None:
+    """The names in a flag's words, which may be lists with commas; None without the flag."""
+    return None if words is None else [name for word in words for name in word.split(",") if name]

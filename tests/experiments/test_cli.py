@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from experiments.cli import COMMANDS, main
+from experiments.commands.report import _names
 from experiments.errors import UserError
 from experiments.identity import run_id
 from experiments.plan import write_plan
@@ -209,3 +210,8 @@ def test_hydra_entry_refuses_bad_input_before_anything_runs(tmp_path: Path) -> N
     assert done.returncode == 2
     assert 'did you mean "fastrl"?' in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_lists_after_a_flag_are_split_at_commas_and_at_spaces() -> None:
+    assert _names(["table1,figure1"]) == _names(["table1", "figure1"]) == ["table1", "figure1"]
+    assert _names(None) is None
