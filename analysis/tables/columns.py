@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from analysis.comparison import read
-from analysis.measures import Measure, setting
+from analysis.measures import Measure, accuracy, decoding_name, setting
 from analysis.reported import reported_figure
 from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form
@@ -49,6 +49,24 @@ def difference_column(study: Study, measure: Measure, against: Arm, header: str,
 
     column = Column(key, header, measure.digits, Better.NEITHER, Form.DIFFERENCE, group)
     return ArmColumn(column, value)
+
+
+def accuracy_columns(study: Study, benchmark: str, full: Arm) -> tuple[ArmColumn, ...]:
+    """In-domain accuracy in every decoding, then the hottest one's change from an arm."""
+    hottest = study.main_decoding(benchmark)
+    return (
+        *(
+            mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
+            for decoding in study.decodings(benchmark)
+        ),
+        difference_column(
+            study,
+            accuracy(benchmark, hottest),
+            full,
+            decoding_name(hottest),
+            f"Change from {full.label} (points)",
+        ),
+    )
 
 
 def speed_column(study: Study, time: Measure, header: str = "Speed", group: str = "") -> ArmColumn:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import accuracy, decoding_name, mean_of_steps, training_time
+from analysis.measures import mean_of_steps, training_time
 from analysis.study import Arm, Study
 from analysis.table import Form
 from analysis.tables.columns import (
     ArmColumn,
-    difference_column,
+    accuracy_columns,
     mean_column,
     reported_column,
     speed_column,
@@ -23,22 +23,10 @@ def _arms(study: Study) -> Sequence[Arm]:
 
 
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
-    benchmark = study.plan.report.in_domain
     full = study.main_arm("fastrl") or arms[0]
-    hottest = study.main_decoding(benchmark)
     time = training_time(study)
     return (
-        *(
-            mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
-            for decoding in study.decodings(benchmark)
-        ),
-        difference_column(
-            study,
-            accuracy(benchmark, hottest),
-            full,
-            decoding_name(hottest),
-            f"Change from {full.label} (points)",
-        ),
+        *accuracy_columns(study, study.plan.report.in_domain, full),
         mean_column(study, mean_of_steps("rollout/n", "generated", 2), "Per question"),
         mean_column(study, mean_of_steps("select/kept_per_question_mean", "kept", 2), "Per question"),
         mean_column(study, time, "Training"),
