@@ -12,8 +12,7 @@ _WORDS = {
     Verdict.HOLDS: "higher",
     Verdict.FAILS: "lower",
     Verdict.OPEN: "not distinguishable",
-    Verdict.FEW_FOR: "higher",
-    Verdict.FEW_AGAINST: "lower",
+    Verdict.FEW_SEEDS: "too few seeds to tell",
     Verdict.NOT_TESTED: "not tested",
 }
 

@@ -20,8 +20,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "does not hold"
     OPEN = "not distinguishable"
-    FEW_FOR = "in favour, too few seeds"
-    FEW_AGAINST = "against, too few seeds"
+    FEW_SEEDS = "too few seeds to tell"
     NOT_TESTED = "not tested here"
 
 
@@ -58,7 +57,7 @@ def above(value: Value, threshold: float) -> Verdict:
     if value.value is None:
         return Verdict.NOT_TESTED
     if value.ci is None:
-        return Verdict.FEW_FOR if value.value > threshold else Verdict.FEW_AGAINST
+        return Verdict.FEW_SEEDS
     if value.ci[0] > threshold:
         return Verdict.HOLDS
     return Verdict.FAILS if value.ci[1] < threshold else Verdict.OPEN
@@ -66,19 +65,14 @@ def above(value: Value, threshold: float) -> Verdict:
 
 def below(value: Value, threshold: float) -> Verdict:
     """Whether a value is below a threshold, by its interval."""
-    opposite = {
-        Verdict.HOLDS: Verdict.FAILS,
-        Verdict.FAILS: Verdict.HOLDS,
-        Verdict.FEW_FOR: Verdict.FEW_AGAINST,
-        Verdict.FEW_AGAINST: Verdict.FEW_FOR,
-    }
+    opposite = {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}
     verdict = above(value, threshold)
     return opposite.get(verdict, verdict)
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
     """A claim with several parts holds when all do and fails when one does."""
-    order = (Verdict.FAILS, Verdict.NOT_TESTED, Verdict.FEW_AGAINST, Verdict.FEW_FOR, Verdict.OPEN)
+    order = (Verdict.FAILS, Verdict.NOT_TESTED, Verdict.FEW_SEEDS, Verdict.OPEN)
     return next((verdict for verdict in order if verdict in verdicts), Verdict.HOLDS)
 
 

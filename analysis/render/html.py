@@ -20,8 +20,7 @@ _CHIPS = {
     Verdict.HOLDS: "holds",
     Verdict.FAILS: "fails",
     Verdict.OPEN: "open",
-    Verdict.FEW_FOR: "open",
-    Verdict.FEW_AGAINST: "open",
+    Verdict.FEW_SEEDS: "open",
     Verdict.NOT_TESTED: "untested",
 }
 

@@ -32,10 +32,10 @@ def test_verdicts_follow_the_interval() -> None:
         ((0.1, 2.0), Verdict.HOLDS),
         ((-2.0, -0.1), Verdict.FAILS),
         ((-1.0, 1.0), Verdict.OPEN),
-        (None, Verdict.FEW_FOR),
+        (None, Verdict.FEW_SEEDS),
     ]:
         assert above(derived(Estimate(1.0, 5, ci), ("run",)), 0) is expected
-    assert above(derived(Estimate(-1.0, 2, None), ("run",)), 0) is Verdict.FEW_AGAINST
+    assert above(derived(Estimate(-1.0, 2, None), ("run",)), 0) is Verdict.FEW_SEEDS
     assert above(missing(Source.DERIVED), 0) is Verdict.NOT_TESTED
     assert below(derived(Estimate(-1.0, 5, (-2.0, -0.1)), ("run",)), 0) is Verdict.HOLDS
     assert below(derived(Estimate(1.0, 5, (0.1, 2.0)), ("run",)), 0) is Verdict.FAILS
@@ -44,7 +44,8 @@ def test_verdicts_follow_the_interval() -> None:
 def test_a_claim_of_parts_holds_with_all_and_fails_with_one() -> None:
     assert all_of(Verdict.HOLDS, Verdict.HOLDS) is Verdict.HOLDS
     assert all_of(Verdict.HOLDS, Verdict.OPEN) is Verdict.OPEN
-    assert all_of(Verdict.FEW_FOR, Verdict.FEW_AGAINST) is Verdict.FEW_AGAINST
+    assert all_of(Verdict.FEW_SEEDS, Verdict.OPEN) is Verdict.FEW_SEEDS
+    assert all_of(Verdict.FEW_SEEDS, Verdict.FAILS) is Verdict.FAILS
     assert all_of(Verdict.OPEN, Verdict.FAILS, Verdict.HOLDS) is Verdict.FAILS
 
 
@@ -73,7 +74,7 @@ def test_training_faster_or_slower_is_read_from_the_records(tmp_path: Path) -> N
 
 def test_two_seeds_are_too_few_to_judge(tmp_path: Path) -> None:
     claim = claim_on(tmp_path, faster_training, replace(GRPO, seeds=2), replace(FASTRL, seeds=2))
-    assert claim.verdict is Verdict.FEW_FOR
+    assert claim.verdict is Verdict.FEW_SEEDS
     assert "n = 2, no interval" in claim.finding
 
 
@@ -123,7 +124,7 @@ def test_controls_that_keep_as_few_are_compared_at_once(full: Study) -> None:
 
 def test_the_lag_finding_names_the_control_with_as_few_updates(lag: Study) -> None:
     claim = robust_to_lag(lag)
-    assert claim.verdict is Verdict.FEW_FOR
+    assert claim.verdict is Verdict.FEW_SEEDS
     assert "16 updates, learning rate 0.0004" in claim.finding
     assert "GRPO with 5 updates a step gets 8" in claim.finding
 
