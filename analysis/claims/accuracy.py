@@ -12,7 +12,6 @@ _WORDS = {
     Verdict.HOLDS: "higher",
     Verdict.FAILS: "lower",
     Verdict.OPEN: "not distinguishable",
-    Verdict.FEW_SEEDS: "too few seeds to tell",
     Verdict.NOT_TESTED: "not tested",
 }
 
@@ -34,7 +33,8 @@ def higher_at_equal_steps(study: Study) -> Claim:
         by_t = readings.difference(arm, study.baseline)
         by_bootstrap = readings.bootstrap_difference(arm, study.baseline)
         values += [(name, by_t), (f"{name}, bootstrap", by_bootstrap)]
-        found.append(f"{name}: {in_points(by_t)}{_bootstrap_words(by_bootstrap)}, {_WORDS[above(by_t, 0)]}")
+        parts = (f"{in_points(by_t)}{_bootstrap_words(by_bootstrap)}", _WORDS.get(above(by_t, 0), ""))
+        found.append(f"{name}: {', '.join(filter(None, parts))}")
     finding = f"Paired difference over seeds; {'; '.join(found)}."
     return Claim(key, statement, above(values[0][1], 0), finding, reported, tuple(values))
 
