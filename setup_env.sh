@@ -105,7 +105,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 install=("$venv/bin/python" -m pip install --progress-bar off --no-compile -c constraints.txt)
 step 3 "$(grep -c == constraints.txt) pinned packages (one to five minutes with nothing downloaded yet; log: $log)"
 logged "Installing pip and setuptools" "${install[@]}" --upgrade pip setuptools
-logged "Installing the packages" "${install[@]}" --no-build-isolation -e '.[dev]'
+logged "Installing the packages" "${install[@]}" --no-build-isolation -e '.[dev,numba]'
 
 step 4 "first import of the packages"
 logged "Importing the packages" first_imports

@@ -57,7 +57,7 @@ SIZES: dict[str, dict[str, Any]] = {
     },
 }
 DEFAULT_TOKENS = {"0.5b": 512, "tiny": 32}
-MDAP = Mdap(tau=0.8, compare="seed", epsilon=1e-4, weight="none", drop_zero_variance=False)
+MDAP = Mdap(tau=0.8, compare="seed", epsilon=1e-4, weight="none", drop_zero_variance=False, kernel="numpy")
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,11 @@ _DIGITS = 10
 
 
 def identity_part(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a resolved config that decide its result; a group's `label`, for tables, is not one."""
-    return {key: _without_label(config[key]) for key in IDENTITY_KEYS}
+    """The fields of a resolved config that decide its result.
+
+    Not those are a `label`, for tables, a `kernel`, which computes the same faster, and a `root`, where data lie.
+    """
+    return {key: _deciding(config[key]) for key in IDENTITY_KEYS}
 
 
 def flattened(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -50,10 +53,10 @@ def arm_id(config: Mapping[str, Any]) -> str:
     return f"{config['method']['name']}-{_digest(part)}"
 
 
-def _without_label(value: Any) -> Any:
-    return (
-        {key: item for key, item in value.items() if key != "label"} if isinstance(value, Mapping) else value
-    )
+def _deciding(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _deciding(item) for key, item in value.items() if key not in ("label", "kernel", "root")}
 
 
 def _digest(value: Any) -> str:

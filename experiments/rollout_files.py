@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.atomic_files import draft_path, write_error
-from fastrl.engines.reference.records import RolloutRecord
+from fastrl.rollout_record import RolloutRecord
 
 
 def write_rollouts(folder: Path, step: int, record: RolloutRecord) -> None:

@@ -39,6 +39,18 @@ def group_advantages(
     return advantages
 
 
+def subset_advantages(
+    rewards: FloatArray, offsets: IntArray, kept: IntArray, std_normalise: bool, epsilon: float
+) -> NDArray[np.float64]:
+    """(K,) the advantages of the kept trajectories (ascending indices) against the kept of their group alone.
+
+    Groups of which nothing is kept are passed over; the rest is `group_advantages`.
+    """
+    counts = np.bincount(group_index(offsets)[kept], minlength=max(len(offsets) - 1, 0))
+    edges = np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
+    return group_advantages(np.asarray(rewards)[kept], edges, std_normalise, epsilon)
+
+
 def zero_variance(values: FloatArray, offsets: IntArray) -> BoolArray:
     """(Q,) True where all values (rewards or accuracies) of a group are equal.
 

@@ -19,7 +19,7 @@ from fastrl.objectives.base import Objective
 from fastrl.schedules import SCHEDULES
 from fastrl.schedules.base import RolloutSchedule, State
 from fastrl.selectors import SELECTORS
-from fastrl.selectors.base import Selector
+from fastrl.selectors.base import PlansQuestions, Selector
 
 Prune = Literal["before_logprob", "after_logprob"]
 
@@ -77,6 +77,12 @@ def method_problems(config: Mapping[str, Any]) -> list[str]:
     return _checked(config)[1]
 
 
+def planned_questions(method: Method, questions: int) -> int:
+    """Questions a step samples where a step without pruning has `questions`, as the selector plans it."""
+    selector = method.selector
+    return selector.planned_questions(questions) if isinstance(selector, PlansQuestions) else questions
+
+
 def initial_method_state(method: Method) -> MethodState:
     return MethodState(prompts=method.prompts.initial_state(), rollouts=method.rollouts.initial_state())
 
@@ -91,30 +97,40 @@ def save_method_state(method: Method, state: MethodState) -> dict[str, Any]:
 
 
 def restore_method_state(method: Method, saved: Mapping[str, Any]) -> MethodState:
-    """The inverse of `save_method_state`; MethodError if `saved` is of another schema, part or version."""
+    """The inverse of `save_method_state`; MethodError on another schema, part, version or shape."""
     if saved.get("schema") != STATE_SCHEMA:
         raise MethodError(
             f"the checkpoint's method state has schema {saved.get('schema')!r}, this code reads "
             f"{STATE_SCHEMA}; resume with the version that wrote it, or start the run again"
         )
     return MethodState(
-        prompts=_restored("prompts", method.prompts, saved["prompts"]),
-        rollouts=_restored("rollouts", method.rollouts, saved["rollouts"]),
+        prompts=_restored("prompts", method.prompts, saved.get("prompts")),
+        rollouts=_restored("rollouts", method.rollouts, saved.get("rollouts")),
     )
 
 
-def _restored(key: str, part: PromptFilter | RolloutSchedule, saved: Mapping[str, Any]) -> State:
-    name, version = type(part).__name__, part.initial_state()["version"]
-    if saved["part"] != name:
+def _restored(key: str, part: PromptFilter | RolloutSchedule, saved: Any) -> State:
+    name, initial = type(part).__name__, part.initial_state()
+    if not isinstance(saved, Mapping) or not isinstance(saved.get("state"), Mapping):
         raise MethodError(
-            f"the checkpoint's {key} state belongs to {saved['part']}, but the method has {name}; "
+            f"the checkpoint's {key} state is {str(saved)[:200]!r}, not a part's name with its state; go "
+            "back to an older checkpoint, or start the run again"
+        )
+    if saved.get("part") != name:
+        raise MethodError(
+            f"the checkpoint's {key} state belongs to {saved.get('part')}, but the method has {name}; "
             "resume with the method of the checkpoint"
         )
     state = dict(saved["state"])
-    if state.get("version") != version:
+    if state.get("version") != initial["version"]:
         raise MethodError(
             f"the checkpoint's {key} state of {name} has version {state.get('version')!r}, this code reads "
-            f"{version}; resume with the version that wrote it, or start the run again"
+            f"{initial['version']}; resume with the version that wrote it, or start the run again"
+        )
+    if state.keys() != initial.keys():
+        raise MethodError(
+            f"the checkpoint's {key} state of {name} holds {', '.join(sorted(state))}; this code reads "
+            f"{', '.join(sorted(initial))}; resume with the version that wrote it, or start the run again"
         )
     return state
 

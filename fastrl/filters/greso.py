@@ -16,8 +16,9 @@ from fastrl.schedules.base import State
 
 
 @dataclass(frozen=True)
-class Greso:
-    """GRESO (arXiv 2506.02177) as in its official code, but for any group size.
+class GresoRule:
+    """GRESO (arXiv 2506.02177) as in its official code, but for any group size; how much is drawn is left to
+    `Greso` and `GresoAbsolute`.
 
     A question whose last z groups were all easy (all right), or all hard (all wrong), is skipped with
     probability 1 - max(p^z, min_keep), p being p_easy or p_hard. z = 0 or a new question is never skipped; a
@@ -28,13 +29,11 @@ class Greso:
     p_easy, p_hard: first values, within [p_min, p_max]. p_step, p_min, p_max: see above.
     min_keep: every question keeps at least this probability of being sampled.
     easy_at_least, hard_at_most: a group is easy if all its accuracies are at least the one, hard if all are
-    at
-        most the other. (The official code compares the mean of 8 rewards, which misjudges larger groups.)
+        at most the other. (The official code compares the mean of 8 rewards, which misjudges larger groups.)
     target_easy, target_hard: shares of the sampled groups.
-    max_draws: draws per step, at least 1. first_draw: a step's first draw, as a multiple of the groups
-    wanted. refill_margin: a refill is missing / (1 - z) times this, z being the share of groups of one
-    accuracy in the
-        last draw. max_refill: a refill is at most this many times the missing groups, also for z = 1.
+    max_draws: draws per step, at least 1.
+    refill_margin: a refill is missing / (1 - z) times this, z being the share of groups of one accuracy in
+        the last draw.
     """
 
     p_easy: float
@@ -48,9 +47,7 @@ class Greso:
     target_easy: float
     target_hard: float
     max_draws: int
-    first_draw: float
     refill_margin: float
-    max_refill: float
 
     def __post_init__(self) -> None:
         if (
@@ -75,10 +72,9 @@ class Greso:
             )
         if self.max_draws < 1:
             raise ValueError(f"max_draws={self.max_draws}; at least 1 is needed")
-        if min(self.first_draw, self.refill_margin, self.max_refill) < 1:
+        if self.refill_margin < 1:
             raise ValueError(
-                f"first_draw={self.first_draw}, refill_margin={self.refill_margin} and max_refill="
-                f"{self.max_refill} multiply the groups that are missing; each must be at least 1"
+                f"refill_margin={self.refill_margin} multiplies the missing groups; at least 1 is needed"
             )
 
     def initial_state(self) -> State:
@@ -100,15 +96,6 @@ class Greso:
         runs = np.array([state["runs"].get(question, 0) for question in question_ids], dtype=np.int64)
         p = np.where(runs > 0, state["p_easy"], state["p_hard"])
         return np.where(runs == 0, 0.0, 1.0 - np.maximum(p ** np.abs(runs), self.min_keep))
-
-    def next_draw(self, state: State, missing: int) -> int:
-        if state["constant"] is None:
-            return math.ceil(missing * self.first_draw)
-        mixed = 1.0 - state["constant"]
-        factor = (
-            self.max_refill if mixed * self.max_refill <= self.refill_margin else self.refill_margin / mixed
-        )
-        return math.ceil(missing * factor)
 
     def plan(
         self, state: State, question_ids: Sequence[str], epoch: int, rng: np.random.Generator
@@ -146,5 +133,35 @@ class Greso:
             p_hard = self._adapted(p_hard, state["hard"] / state["sampled"] >= self.target_hard)
         return {**self.initial_state(), "p_easy": p_easy, "p_hard": p_hard, "runs": state["runs"]}
 
+    def _estimate(self, state: State, missing: int) -> float:
+        """Questions to draw so that `missing` of them are likely to count; infinite if none did last time."""
+        mixed = 1.0 - state["constant"]
+        return missing * (self.refill_margin / mixed) if mixed > 0 else math.inf
+
     def _adapted(self, p: float, too_many: bool) -> float:
         return max(p - self.p_step, self.p_min) if too_many else min(p + self.p_step, self.p_max)
+
+
+@dataclass(frozen=True)
+class Greso(GresoRule):
+    """`GresoRule` with draws in proportion to the step.
+
+    first_draw: a step's first draw, as a multiple of the groups wanted. max_refill: a refill is at most this
+    many times the missing groups, also when all groups of the last draw were of one accuracy.
+    """
+
+    first_draw: float
+    max_refill: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(self.first_draw, self.max_refill) < 1:
+            raise ValueError(
+                f"first_draw={self.first_draw} and max_refill={self.max_refill} multiply the groups that are "
+                "missing; each must be at least 1"
+            )
+
+    def next_draw(self, state: State, missing: int) -> int:
+        if state["constant"] is None:
+            return math.ceil(missing * self.first_draw)
+        return math.ceil(min(self._estimate(state, missing), missing * self.max_refill))

@@ -7,7 +7,7 @@ torch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fastrl.rollouts import FloatArray, IntArray
 
@@ -21,7 +21,7 @@ class LossInputs:
 
     logp: (B, L) float32 with gradient. old_logp: (B, L) float32. ref_logp: (B, L) float32, or None when the
     objective has no KL term. mask: (B, L) float32, 1 on response tokens; a row may be empty. advantages: (B,)
-    float32, weights already applied.
+    float32, weights already applied; `GspoToken` also takes (B, L).
     """
 
     logp: Tensor
@@ -69,4 +69,13 @@ class Objective(Protocol):
 
     def loss(self, inputs: LossInputs, size: UpdateSize) -> LossOutputs:
         """The negative objective's share of one micro-batch; shares of an update add up to its loss."""
+        ...
+
+
+@runtime_checkable
+class ShapesRewards(Protocol):
+    """What an objective may offer besides: rewards that depend on how long the responses are."""
+
+    def shaped_rewards(self, rewards: FloatArray, lengths: IntArray) -> FloatArray:
+        """(N,) the rewards to train on, from those of the reward function (N,) and response tokens (N,)."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -41,4 +41,13 @@ class Selector(Protocol):
 
         advantages: (N,), those of the full group. `rng` is seeded by run and step: same seed, same choice.
         """
+        ...
+
+
+@runtime_checkable
+class PlansQuestions(Protocol):
+    """What a selector may offer besides: more questions for a step, so as to use the places it frees."""
+
+    def planned_questions(self, questions: int) -> int:
+        """Questions to sample in a step that without pruning has `questions`; at least as many."""
         ...

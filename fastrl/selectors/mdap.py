@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastrl.advantages import advantage_classes, zero_variance
 from fastrl.groups import group_index, rank_within
-from fastrl.jaccard import set_intersections, set_unions
+from fastrl.jaccard import Kernel, class_intersections, kernel_problem, seed_overlaps, set_unions
 from fastrl.rollouts import FloatArray, Rollouts
 from fastrl.selectors.base import Selection
 
@@ -33,6 +33,8 @@ class Mdap:
         it stands for: itself and those pruned; with "retained" the most similar kept one stands for a pruned
         one. "none" leaves the advantages as they are.
     drop_zero_variance: drop groups of constant reward, whose advantage is 0, instead of keeping one or more.
+    kernel: "numpy", or "numba" where that extra is installed, which is faster; the results are the same, so
+        it is not part of a run's identity.
     """
 
     tau: float
@@ -40,6 +42,7 @@ class Mdap:
     epsilon: float
     weight: Literal["none", "cluster_size"]
     drop_zero_variance: bool
+    kernel: Kernel
 
     def __post_init__(self) -> None:
         if not 0 <= self.tau <= 1:
@@ -48,6 +51,8 @@ class Mdap:
             raise ValueError(
                 f"epsilon={self.epsilon}; advantages closer than it are equal, so it must be above 0"
             )
+        if problem := kernel_problem(self.kernel):
+            raise ValueError(problem)
 
     def problem_with(self, n: int) -> str | None:
         return None
@@ -90,20 +95,17 @@ class Mdap:
             return seed
         # As the decimal it was written as, so that tau = 0.8 meets 4 differing tokens of 5 exactly.
         tau = Fraction(repr(self.tau)).limit_denominator(10**9)
-        groups = zip(rollouts.offsets[:-1].tolist(), set_intersections(rollouts), strict=True)
         if self.compare == "retained":
             representative = everyone.copy()
+            groups = zip(
+                rollouts.offsets[:-1].tolist(), class_intersections(rollouts, label, self.kernel), strict=True
+            )
             for start, shared in groups:
                 members = slice(start, start + len(shared))
                 representative[members] = start + _greedy(tau, shared, label[members], rank[members])
             return representative
-        size, shared_with_seed = np.empty_like(everyone), np.empty_like(everyone)
-        for start, shared in groups:
-            members = slice(start, start + len(shared))
-            size[members] = np.diagonal(shared)
-            shared_with_seed[members] = shared[np.arange(len(shared)), seed[members] - start]
-        union = size + size[seed] - shared_with_seed
-        far = (union - shared_with_seed) * tau.denominator > union * tau.numerator
+        shared, union = seed_overlaps(rollouts, seed, self.kernel)
+        far = (union - shared) * tau.denominator > union * tau.numerator
         return np.where(far, everyone, seed)
 
 

@@ -13,10 +13,11 @@ from tiny_policies import letter_reward, tiny_questions
 from torch import Tensor
 
 from fastrl.engines.reference.loop import TrainOutcome, train
-from fastrl.engines.reference.records import RolloutRecord, StepRecord
+from fastrl.engines.reference.records import StepRecord
 from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
 from fastrl.method import Method, build_method
 from fastrl.rewards import RewardFunction
+from fastrl.rollout_record import RolloutRecord
 from fastrl.rollouts import Question
 
 GRPO = {"name": "grpo", "clip_low": 0.2, "clip_high": 0.2, "kl_coef": 0.01, "epsilon": 1e-6}
@@ -49,6 +50,7 @@ MDAP = {
     "epsilon": 1e-4,
     "weight": "none",
     "drop_zero_variance": False,
+    "kernel": "numpy",
 }
 
 TRAINING = TrainingSettings(

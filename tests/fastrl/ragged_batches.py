@@ -34,8 +34,8 @@ def batch_of(
 
 def responses_of(rollouts: Rollouts) -> list[list[int]]:
     """The responses' token ids, one list per trajectory."""
-    edges = rollouts.token_offsets
-    return [rollouts.tokens[a:b].tolist() for a, b in pairwise(edges.tolist())]
+    spans = zip(rollouts.token_starts.tolist(), rollouts.lengths.tolist(), strict=True)
+    return [rollouts.tokens[start : start + length].tolist() for start, length in spans]
 
 
 def members(rollouts: Rollouts) -> list[range]:

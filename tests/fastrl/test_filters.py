@@ -16,6 +16,7 @@ from fastrl.filters.all import AllPrompts
 from fastrl.filters.base import PromptFilter
 from fastrl.filters.dynamic_sampling import DynamicSampling
 from fastrl.filters.greso import Greso
+from fastrl.filters.greso_absolute import GresoAbsolute
 from fastrl.filters.greso_ema import GresoEma
 from fastrl.rollouts import Rollouts
 from fastrl.schedules.base import State
@@ -36,11 +37,21 @@ GRESO = Greso(
     refill_margin=1.25,
     max_refill=6.0,
 )
+ABSOLUTE = GresoAbsolute(
+    **{
+        field.name: getattr(GRESO, field.name)
+        for field in dataclasses.fields(GRESO)
+        if field.name not in ("first_draw", "max_refill")
+    },
+    draw_questions=384,
+    least_questions=64,
+)
 EMA = GresoEma(beta=0.5, margin=0.05, max_skipped=0.2, max_draws=5)
 FILTERS_TRIED: dict[str, PromptFilter] = {
     "all": AllPrompts(),
     "dynamic_sampling": DynamicSampling(max_draws=20, oversample=1.5),
     "greso": GRESO,
+    "greso_absolute": ABSOLUTE,
     "greso_ema": EMA,
 }
 
@@ -210,6 +221,25 @@ def test_greso_refills_for_the_share_of_useless_groups_and_is_bounded(
     assert GRESO.next_draw(GRESO.end_step(state, 1), missing) == int(np.ceil(1.5 * missing))
 
 
+@pytest.mark.parametrize(
+    ("missing", "mixed", "constant", "drawn"),
+    [
+        (256, 10, 10, 384),
+        (100, 10, 0, 125),
+        (100, 10, 30, 384),
+        (10, 1, 1, 64),
+        (10, 0, 1, 384),
+        (500, 1, 0, 500),
+    ],
+)
+def test_greso_with_the_official_sizes(missing: int, mixed: int, constant: int, drawn: int) -> None:
+    state = ABSOLUTE.initial_state()
+    assert ABSOLUTE.next_draw(state, 256) == 384
+    groups = [[0.0, 1.0]] * mixed + [[1.0, 1.0]] * constant
+    accuracy = np.array([value for group in groups for value in group])
+    assert ABSOLUTE.next_draw(ABSOLUTE.observe(state, batch_of(groups), accuracy, 1), missing) == drawn
+
+
 def test_ema_skips_the_most_extreme_questions_up_to_its_share() -> None:
     state = EMA.initial_state()
     names = [f"q{i}" for i in range(10)]
@@ -256,6 +286,10 @@ def test_ema_leaves_no_question_out_for_two_epochs_in_a_row() -> None:
         (GRESO, "hard_at_most", 0.99),
         (GRESO, "max_draws", 0),
         (GRESO, "first_draw", 0.5),
+        (GRESO, "max_refill", 0.5),
+        (GRESO, "refill_margin", 0.5),
+        (ABSOLUTE, "least_questions", 385),
+        (ABSOLUTE, "draw_questions", 63),
         (EMA, "beta", 1.0),
         (EMA, "max_skipped", 1.0),
         (EMA, "margin", 0.5),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragged_batches import batch_of, batches, members, random_batch, responses_of
 
 from fastrl.jaccard import jaccard_matrices, set_intersections
-from fastrl.rollouts import Rollouts, rollouts_from_padded
+from fastrl.rollouts import Rollouts
 
 
 def similarity_by_definition(left: set[int], right: set[int]) -> float:
@@ -67,9 +67,11 @@ def test_padding_is_ignored_even_where_it_is_a_real_token(
     lengths = [data.draw(st.integers(0, 4)) for _ in tokens]
     padded = np.array([row[:n] + [padding] * (4 - n) for row, n in zip(tokens, lengths, strict=True)])
     rewards, sizes = np.zeros(len(tokens)), np.array([len(tokens)])
-    batch = rollouts_from_padded(["q"], padded, np.array(lengths), rewards, sizes)
+    batch = Rollouts.from_padded(["q"], padded, np.array(lengths), rewards, sizes)
     assert responses_of(batch) == [row[:n] for row, n in zip(tokens, lengths, strict=True)]
+    assert responses_of(batch.packed()) == responses_of(batch)
     check_against_sets(batch)
+    check_against_sets(batch.packed())
 
 
 @settings(max_examples=25)

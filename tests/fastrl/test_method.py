@@ -55,6 +55,7 @@ def test_the_methods_of_the_study_are_there() -> None:
         *("grpo", "dr_grpo", "dapo", "gspo", "cppo", "greso", "fastrl", "fastrl_dapo", "fastrl_gspo"),
         *("fastrl_without_mdap", "fastrl_without_ars", "advantage_only"),
         *("random_25", "random_50", "random_75", "cppo_2_kept"),
+        *("pods", "gfpo", "mc_grpo", "dppo", "gspo_token", "dapo_overlong", "cppo_batch", "cppo_allocation"),
     }
 
 
@@ -73,7 +74,8 @@ def test_every_method_file_composes_and_takes_a_step(name: str) -> None:
     advantages = method.objective.advantages(batch.rewards, batch.offsets)
     selection = method.selector.select(batch, advantages, np.random.default_rng(0))
     assert 0 < len(selection.kept) <= batch.n_trajectories
-    assert method.rollouts.next_n(method.rollouts.initial_state()) == 8
+    # One rollout more where one is not trained on.
+    assert method.rollouts.next_n(method.rollouts.initial_state()) == (9 if name == "mc_grpo" else 8)
     assert method.prompts.next_draw(method.prompts.initial_state(), 4) >= 4
 
 
@@ -82,6 +84,7 @@ def test_every_method_file_composes_and_takes_a_step(name: str) -> None:
 )
 def test_every_part_can_be_put_into_grpo(part: str, option: str) -> None:
     values = ("rollouts.values=[8,4]",) if option == "replay" else ()
+    values += ("rollouts.n=9",) if option == "mc_grpo" else ()
     config = composed("grpo", f"{part}={option}", *values)
     assert isinstance(getattr(build_method(config), part), REGISTRIES[part][option])
 
@@ -152,7 +155,7 @@ def changed(config: dict[str, Any], **parts: Any) -> dict[str, Any]:
         ({"prune": "before"}, r"method\.prune='before': known: .*did you mean 'before_logprob'\?"),
         ({"objective__clip_hihg": 0.2}, r"method\.objective\.clip_hihg: grpo has no such field.*clip_high"),
         (
-            {"selector": {"name": "cppo", "pruning_rate": 0.5, "epsilon": 1e-4}},
+            {"selector": composed("cppo")["selector"]},
             "method.selector with 3 rollouts: pruning_rate=0.5 would keep 1.5 of 3",
         ),
     ],
@@ -207,10 +210,26 @@ def test_a_state_of_another_schema_part_or_version_is_refused(fastrl_config: dic
         restore_method_state(method, saved)
 
 
+@pytest.mark.parametrize("key", ["prompts", "rollouts"])
+@pytest.mark.parametrize("name", ["fastrl", "grpo", "greso", "dapo", "fastrl_without_mdap"])
+def test_every_state_of_another_version_or_shape_is_refused(name: str, key: str) -> None:
+    method = build_method(composed(name))
+    saved = save_method_state(method, initial_method_state(method))
+    for state, message in [
+        ({**saved[key]["state"], "version": 0}, "has version 0, this code reads 1; resume with the version"),
+        ({**saved[key]["state"], "more": 1}, "holds .*more.*; this code reads .*; resume with the version"),
+        (None, f"the checkpoint's {key} state is .*, not a part's name with its state"),
+    ]:
+        with pytest.raises(MethodError, match=message):
+            restore_method_state(method, {**saved, key: {**saved[key], "state": state}})
+    with pytest.raises(MethodError, match=f"the checkpoint's {key} state is 'None'"):
+        restore_method_state(method, {part: value for part, value in saved.items() if part != key})
+
+
 def test_the_core_imports_nothing_heavy() -> None:
     code = (
         "import sys, fastrl, fastrl.method, fastrl.selectors, fastrl.alignment, fastrl.jaccard\n"
-        "heavy = {'torch', 'hydra', 'omegaconf', 'submitit', 'transformers', 'pandas', 'mlflow'}\n"
+        "heavy = {'torch', 'numba', 'hydra', 'omegaconf', 'submitit', 'transformers', 'pandas', 'mlflow'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

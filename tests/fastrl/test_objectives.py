@@ -18,9 +18,11 @@ from torch import Tensor
 from fastrl.objectives import OBJECTIVES
 from fastrl.objectives.base import LossInputs, Objective, UpdateSize
 from fastrl.objectives.dapo import Dapo
+from fastrl.objectives.dapo_overlong import DapoOverlong
 from fastrl.objectives.dr_grpo import DrGrpo
 from fastrl.objectives.grpo import Grpo
 from fastrl.objectives.gspo import Gspo
+from fastrl.objectives.gspo_token import GspoToken
 
 CLIP_LOW, CLIP_HIGH, KL, EPSILON, MAX_TOKENS = 0.2, 0.28, 0.05, 1e-6, 7
 GRPO = Grpo(clip_low=CLIP_LOW, clip_high=CLIP_HIGH, kl_coef=KL, epsilon=EPSILON)
@@ -29,6 +31,16 @@ OBJECTIVES_UNDER_TEST: list[Objective] = [
     DrGrpo(clip_low=CLIP_LOW, clip_high=CLIP_HIGH, kl_coef=KL, max_tokens=MAX_TOKENS),
     Dapo(clip_low=CLIP_LOW, clip_high=CLIP_HIGH, kl_coef=KL, epsilon=EPSILON),
     Gspo(clip_low=CLIP_LOW, clip_high=CLIP_HIGH, kl_coef=KL, epsilon=EPSILON),
+    GspoToken(clip_low=CLIP_LOW, clip_high=CLIP_HIGH, kl_coef=KL, epsilon=EPSILON),
+    DapoOverlong(
+        clip_low=CLIP_LOW,
+        clip_high=CLIP_HIGH,
+        kl_coef=KL,
+        epsilon=EPSILON,
+        max_tokens=6,
+        overlong_buffer=2,
+        overlong_weight=1.0,
+    ),
 ]
 few_examples = settings(deadline=None, max_examples=40)
 each_objective = pytest.mark.parametrize("objective", OBJECTIVES_UNDER_TEST, ids=lambda o: type(o).__name__)
@@ -92,7 +104,7 @@ def written_loss(objective: Objective, update: Update) -> Tensor:
         tokens = []
         sequence_ratio = (logp - old).mean().exp() if length else None
         for t in range(length):
-            ratio = sequence_ratio if isinstance(objective, Gspo) else (logp[t] - old[t]).exp()
+            ratio = sequence_ratio if isinstance(objective, Gspo | GspoToken) else (logp[t] - old[t]).exp()
             clipped = torch.clamp(ratio, 1 - CLIP_LOW, 1 + CLIP_HIGH)
             k3 = (ref[t] - logp[t]).exp() - (ref[t] - logp[t]) - 1
             tokens.append(-torch.min(ratio * advantage, clipped * advantage) + KL * k3)
@@ -190,6 +202,31 @@ def test_gspo_has_the_gradient_of_gspo_token(update: Update) -> None:
             total = total - surrogate.mean() / update.size.sequences
     (expected,) = torch.autograd.grad(total, update.logp)
     torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-12)
+
+
+@few_examples
+@given(update=updates)
+def test_gspo_token_is_gspo_for_one_advantage_per_sequence(update: Update) -> None:
+    settings_ = {"clip_low": 0.01, "clip_high": 0.02, "kl_coef": KL, "epsilon": EPSILON}
+    outputs = [kind(**settings_).loss(update.inputs(), update.size) for kind in (Gspo, GspoToken)]
+    for name in ("loss", "clipped_tokens", "kl_sum"):
+        first, second = (getattr(one, name) for one in outputs)
+        torch.testing.assert_close(first, second, rtol=1e-10, atol=1e-12)
+    first, second = (torch.autograd.grad(one.loss, update.logp)[0] for one in outputs)
+    torch.testing.assert_close(first, second, rtol=1e-9, atol=1e-12)
+
+
+def test_gspo_token_takes_an_advantage_for_each_token() -> None:
+    update = update_of(5, [3, 2])
+    objective = GspoToken(clip_low=0.9, clip_high=9.0, kl_coef=0.0, epsilon=EPSILON)
+    advantages = torch.randn(2, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    inputs = dataclasses.replace(update.inputs(), advantages=advantages)
+    (gradient,) = torch.autograd.grad(objective.loss(inputs, update.size).loss, update.logp)
+    for i, length in enumerate([3, 2]):
+        ratio = (update.logp[i, :length] - update.old_logp[i, :length]).mean().exp().detach()
+        expected = -ratio * advantages[i, :length] / length / 2
+        torch.testing.assert_close(gradient[i, :length], expected, rtol=1e-9, atol=1e-12)
+        assert (gradient[i, length:] == 0).all()
 
 
 @each_objective

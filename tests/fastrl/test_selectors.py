@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,16 +22,25 @@ from fastrl.selectors.random_fraction import RandomFraction
 SETTINGS: dict[str, dict[str, object]] = {
     "advantage_only": {"epsilon": 1e-4},
     "all": {},
-    "cppo": {"pruning_rate": 0.5, "epsilon": 1e-4},
+    "cppo": {"pruning_rate": 0.5, "epsilon": 1e-4, "scope": "question", "allocation": False},
+    "dppo": {"pruning_rate": 0.7, "epsilon": 1e-4, "mean_over": "sequences"},
+    "gfpo": {"keep": 3, "metric": "token_efficiency", "std_normalise": True, "epsilon": 1e-6},
+    "mc_grpo": {"scale": "mad", "epsilon": 1e-3},
     "mdap": {
         "tau": 0.6,
         "compare": "retained",
         "epsilon": 1e-4,
         "weight": "cluster_size",
         "drop_zero_variance": False,
+        "kernel": "numpy",
     },
+    "pods": {"keep": 3, "std_normalise": True, "epsilon": 1e-6},
     "random": {"pruning_rate": 0.5},
 }
+
+
+def cppo_of(pruning_rate: float, scope: Literal["question", "batch"] = "question") -> Cppo:
+    return Cppo(pruning_rate, 1e-4, scope, allocation=False)
 
 
 def advantages_of(batch: Rollouts) -> np.ndarray:
@@ -97,7 +108,7 @@ def cppo_cases(draw: st.DrawFn) -> tuple[Rollouts, Cppo]:
     raw = draw(st.binary(min_size=n * groups, max_size=n * groups))
     rewards = [byte % draw(st.sampled_from([2, 4, 256])) / 2 for byte in raw]
     k = draw(st.integers(1, n))
-    return batch_of([rewards[q * n : (q + 1) * n] for q in range(groups)]), Cppo(1 - k / n, 1e-4)
+    return batch_of([rewards[q * n : (q + 1) * n] for q in range(groups)]), cppo_of(1 - k / n)
 
 
 @given(cppo_cases())
@@ -118,7 +129,7 @@ def test_cppo_keeps_both_signs_of_a_tie(half: int, k: int, order: object) -> Non
     rewards = [0.1, 1.1] * half
     order.shuffle(rewards)  # type: ignore[attr-defined]
     batch = batch_of([rewards])
-    cppo = Cppo(1 - min(k, 2 * half) / (2 * half), 1e-4)
+    cppo = cppo_of(1 - min(k, 2 * half) / (2 * half))
     kept = cppo.select(batch, advantages_of(batch), np.random.default_rng(0)).kept
     right = sum(rewards[i] > 1 for i in kept)
     assert right - (len(kept) - right) in (0, 1)
@@ -126,26 +137,26 @@ def test_cppo_keeps_both_signs_of_a_tie(half: int, k: int, order: object) -> Non
 
 def test_cppo_takes_the_rare_class_first_then_the_lowest_index() -> None:
     batch = batch_of([[0, 0, 1, 0, 0, 0, 0, 0]])
-    assert Cppo(0.75, 1e-4).select(batch, advantages_of(batch), np.random.default_rng(0)).kept.tolist() == [
+    assert cppo_of(0.75).select(batch, advantages_of(batch), np.random.default_rng(0)).kept.tolist() == [
         0,
         2,
     ]
 
 
 def test_cppo_with_a_rate_that_keeps_no_whole_number_says_which_would() -> None:
-    assert Cppo(0.5, 1e-4).problem_with(8) is None
-    assert Cppo(0.9, 1e-4).problem_with(10) is None
-    problem = Cppo(0.5, 1e-4).problem_with(7)
+    assert cppo_of(0.5).problem_with(8) is None
+    assert cppo_of(0.9).problem_with(10) is None
+    problem = cppo_of(0.5).problem_with(7)
     assert problem is not None
     assert "would keep 3.5 of 7 trajectories" in problem
     rates = [float(rate) for rate in problem.split("possible rates: ")[1].split(", ")]
-    assert [Cppo(rate, 1e-4).problem_with(7) for rate in rates] == [None] * 7
-    assert "would keep 0.5 of 5" in (Cppo(0.9, 1e-4).problem_with(5) or "")
+    assert [cppo_of(rate).problem_with(7) for rate in rates] == [None] * 7
+    assert "would keep 0.5 of 5" in (cppo_of(0.9).problem_with(5) or "")
 
 
 def test_cppo_keeps_the_whole_part_in_a_group_that_lost_trajectories() -> None:
     batch = batch_of([[0, 1, 1, 0, 0, 0, 1], [1.0]])
-    kept = Cppo(0.5, 1e-4).select(batch, advantages_of(batch), np.random.default_rng(0)).kept
+    kept = cppo_of(0.5).select(batch, advantages_of(batch), np.random.default_rng(0)).kept
     assert (np.searchsorted([7, 8], kept, side="right") == 0).sum() == 3
     assert 7 in kept
 
@@ -192,7 +203,7 @@ def test_advantage_only_may_keep_any_member_and_keeps_as_many_as_mdap_with_tau_1
     }
     assert seen == {(0, 1), (1, 2), (1, 3)}
     large = random_batch(np.random.default_rng(1), 40, 16, continuous=False)
-    seeds = Mdap(1.0, "seed", 1e-4, "none", False).select(
+    seeds = Mdap(1.0, "seed", 1e-4, "none", False, "numpy").select(
         large, advantages_of(large), np.random.default_rng(0)
     )
     drawn = AdvantageOnly(1e-4).select(large, advantages_of(large), np.random.default_rng(0))
@@ -208,6 +219,13 @@ def test_advantage_only_may_keep_any_member_and_keeps_as_many_as_mdap_with_tau_1
         ("cppo", "pruning_rate", 1.0),
         ("cppo", "epsilon", 0.0),
         ("random", "pruning_rate", -0.1),
+        ("dppo", "pruning_rate", 1.0),
+        ("dppo", "epsilon", 0.0),
+        ("gfpo", "keep", 0),
+        ("gfpo", "epsilon", -1.0),
+        ("mc_grpo", "epsilon", 0.0),
+        ("pods", "keep", 0),
+        ("pods", "epsilon", -1.0),
         ("advantage_only", "epsilon", -1.0),
     ],
 )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ragged_batches import batch_of, batches, members, random_batch, responses_of, restricted
 
 from fastrl.advantages import group_advantages, zero_variance
+from fastrl.jaccard import Kernel
 from fastrl.rollouts import Rollouts
 from fastrl.selectors.base import Selection
 from fastrl.selectors.mdap import Mdap
@@ -27,9 +28,13 @@ def advantages_of(batch: Rollouts) -> np.ndarray:
 
 
 def selected(
-    batch: Rollouts, tau: float, compare: Compare, weight: Literal["none", "cluster_size"] = "none"
+    batch: Rollouts,
+    tau: float,
+    compare: Compare,
+    weight: Literal["none", "cluster_size"] = "none",
+    kernel: Kernel = "numpy",
 ) -> Selection:
-    mdap = Mdap(tau, compare, EPSILON, weight, False)
+    mdap = Mdap(tau, compare, EPSILON, weight, False, kernel)
     return mdap.select(batch, advantages_of(batch), np.random.default_rng(0))
 
 
@@ -200,7 +205,7 @@ def test_a_pruned_trajectory_counts_for_the_seed_or_for_the_most_similar_retaine
 @given(batches(), compares)
 def test_constant_groups_keep_one_or_are_dropped_for_good(batch: Rollouts, compare: Compare) -> None:
     constant = zero_variance(batch.rewards, batch.offsets)
-    mdap = Mdap(0.8, compare, EPSILON, "cluster_size", True)
+    mdap = Mdap(0.8, compare, EPSILON, "cluster_size", True, "numpy")
     selection = mdap.select(batch, advantages_of(batch), np.random.default_rng(0))
     keeping = set(selected(batch, 0.8, compare).kept.tolist())
     for group, drop in zip(members(batch), constant, strict=True):

@@ -17,8 +17,9 @@ from fastrl.engines.reference.run import TrainingRun
 from fastrl.engines.reference.sampler import decode, sample
 from fastrl.engines.reference.seeds import stream, torch_stream
 from fastrl.engines.reference.settings import OnBadReward
+from fastrl.method import planned_questions
 from fastrl.rewards import Reward, RewardFunction
-from fastrl.rollouts import Question, rollouts_from_padded
+from fastrl.rollouts import Question, Rollouts
 from fastrl.schedules.base import State
 
 
@@ -54,8 +55,8 @@ class SamplingTotals:
 
 @dataclass(frozen=True)
 class Collected:
-    """batch: the accepted groups, at most `questions_per_step`, possibly none. position, prompts: the data
-    position and the prompt filter's state after the step's draws."""
+    """batch: the accepted groups, at most as many as a step is planned to have, possibly none. position,
+    prompts: the data position and the prompt filter's state after the step's draws."""
 
     batch: Batch
     totals: SamplingTotals
@@ -73,7 +74,7 @@ def collect(
     """
     prompt_filter = run.method.prompts
     accepted: list[Batch] = []
-    missing = run.training.questions_per_step
+    missing = planned_questions(run.method, run.training.questions_per_step)
     totals = SamplingTotals()
     while missing > 0 and totals.draws < prompt_filter.max_draws:
         epoch, draw = position.epoch, totals.draws
@@ -118,13 +119,13 @@ def _sample_groups(
         values = np.array([[part.total, part.accuracy, part.format] for part in rewards])
     batch = Batch(
         prompts=tuple(prompts),
-        rollouts=rollouts_from_padded(
+        rollouts=Rollouts.from_padded(
             [question.id for question in questions],
             sampled.tokens,
             sampled.lengths,
             values[:, 0],
             np.full(len(questions), n),
-        ),
+        ).packed(),
         accuracy=values[:, 1],
         format=values[:, 2],
         responses=tuple(responses),

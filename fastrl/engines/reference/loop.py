@@ -20,13 +20,14 @@ from fastrl.engines.reference.checkpoint import (
 from fastrl.engines.reference.clock import StageClock
 from fastrl.engines.reference.data_order import DataPosition
 from fastrl.engines.reference.policy import check_prompts, load_policy
-from fastrl.engines.reference.records import RolloutRecord, StepRecord
+from fastrl.engines.reference.records import StepRecord
 from fastrl.engines.reference.run import prepare_run
 from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
 from fastrl.engines.reference.step import RunState, run_step
 from fastrl.engines.reference.validation import validation_accuracy
-from fastrl.method import Method, initial_method_state
+from fastrl.method import Method, initial_method_state, planned_questions
 from fastrl.rewards import RewardFunction
+from fastrl.rollout_record import RolloutRecord
 from fastrl.rollouts import Question
 
 __all__ = ["TrainOutcome", "checkpointed_step", "total_steps", "train"]
@@ -40,14 +41,20 @@ class TrainOutcome:
     finished: bool
 
 
-def total_steps(training: TrainingSettings, questions: int) -> int:
-    """Steps of a run, the same for every method; ValueError if the questions do not fill one step."""
-    if questions < training.questions_per_step:
+def total_steps(training: TrainingSettings, method: Method, questions: int) -> int:
+    """Steps of a run, the same for every method whose selector plans no further questions for a step.
+
+    ValueError if the questions do not fill one step.
+    """
+    planned = planned_questions(method, training.questions_per_step)
+    if questions < planned:
+        extra = f", for which {type(method.selector).__name__} plans {planned} questions a step"
         raise ValueError(
             f"{questions} training questions are fewer than training.questions_per_step="
-            f"{training.questions_per_step}; lower that setting or give more questions"
+            f"{training.questions_per_step}{extra if planned > training.questions_per_step else ''}; "
+            "lower that setting or give more questions"
         )
-    return training.epochs * (questions // training.questions_per_step)
+    return training.epochs * (questions // planned)
 
 
 def train(
@@ -79,7 +86,7 @@ def train(
     Errors: ValueError (settings and questions do not fit), PolicyError, RewardError, TrainingDiverged,
     CheckpointError.
     """
-    steps = total_steps(training, len(questions))
+    steps = total_steps(training, method, len(questions))
     if final_policy(checkpoints).is_dir():
         return TrainOutcome(steps, finished=True)
     torch.set_num_threads(engine.threads)

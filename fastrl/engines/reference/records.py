@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,27 +10,10 @@ from fastrl.engines.reference.batch import Batch
 from fastrl.engines.reference.collect import SamplingTotals
 from fastrl.engines.reference.selection import Chosen
 from fastrl.engines.reference.update import UpdateTotals
-from fastrl.rollouts import BoolArray, FloatArray, Rollouts
+from fastrl.rollout_record import RolloutRecord, reasons
 
 StepRecord = dict[str, float | int | None]
 """Flat and JSON-able. None: nothing to average over, as the loss of a step without updates."""
-
-
-@dataclass(frozen=True)
-class RolloutRecord:
-    """The N accepted trajectories of a step, for whoever wants to keep them.
-
-    advantages: (N,), those of the full groups. kept: (N,) True where the trajectory was trained on. reason: N
-    strings, why it was not (the selector's reason, or "trimmed" by alignment); "" where it was.
-    """
-
-    rollouts: Rollouts
-    responses: tuple[str, ...]
-    accuracy: FloatArray
-    format: FloatArray
-    advantages: FloatArray
-    kept: BoolArray
-    reason: tuple[str, ...]
 
 
 def rollout_record(batch: Batch, chosen: Chosen) -> RolloutRecord:
@@ -44,7 +26,7 @@ def rollout_record(batch: Batch, chosen: Chosen) -> RolloutRecord:
         format=batch.format,
         advantages=chosen.full_advantages,
         kept=kept,
-        reason=tuple("" if k else why or "trimmed" for k, why in zip(kept, chosen.reason, strict=True)),
+        reason=reasons(kept, chosen.reason),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from fastrl.alignment import (
 from fastrl.engines.reference.clock import StageClock
 from fastrl.engines.reference.run import TrainingRun
 from fastrl.engines.reference.seeds import stream
+from fastrl.objectives.base import ShapesRewards
 from fastrl.rollouts import FloatArray, Rollouts
 
 
@@ -41,7 +43,11 @@ def choose(run: TrainingRun, rollouts: Rollouts, step: int, clock: StageClock) -
     if not rollouts.n_groups:
         return Chosen(0, nothing, np.zeros(0), np.zeros(0), ())
     with clock.stage("adv"):
-        advantages = run.method.objective.advantages(rollouts.rewards, rollouts.offsets)
+        objective = run.method.objective
+        if isinstance(objective, ShapesRewards):
+            shaped = objective.shaped_rewards(rollouts.rewards, rollouts.lengths)
+            rollouts = dataclasses.replace(rollouts, rewards=shaped)
+        advantages = objective.advantages(rollouts.rewards, rollouts.offsets)
     with clock.stage("select"):
         selection = run.method.selector.select(rollouts, advantages, stream(run.seed, "selector", step))
         try:

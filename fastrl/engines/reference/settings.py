@@ -13,7 +13,8 @@ OnBadReward = Literal["error", "drop"]
 class TrainingSettings:
     """What is trained, and for how long.
 
-    epochs: the run has `epochs * (questions // questions_per_step)` steps. questions_per_step: groups a step.
+    epochs: the run has `epochs * (questions // questions_per_step)` steps. questions_per_step: groups a step,
+    without what a selector plans in addition (see `fastrl.selectors.base.PlansQuestions`).
     max_prompt_tokens: a longer prompt is an error. max_response_tokens: the generation budget.
     temperature: of sampling, and of the log-probs that the loss is made of. learning_rate, betas,
     weight_decay: AdamW's. max_grad_norm: gradients are scaled down to this norm. warmup_steps: training steps

@@ -13,11 +13,12 @@ from fastrl.engines.reference.clock import StageClock
 from fastrl.engines.reference.collect import Collected, collect
 from fastrl.engines.reference.data_order import DataPosition
 from fastrl.engines.reference.logprobs import Sequences, join_sequences, score
-from fastrl.engines.reference.records import RolloutRecord, StepRecord, rollout_record, step_record
+from fastrl.engines.reference.records import StepRecord, rollout_record, step_record
 from fastrl.engines.reference.run import TrainingRun
 from fastrl.engines.reference.selection import Chosen, choose, update_parts
 from fastrl.engines.reference.update import TrainingRows, UpdateTotals, update_policy
 from fastrl.method import MethodState
+from fastrl.rollout_record import RolloutRecord
 
 
 @dataclass(frozen=True)
