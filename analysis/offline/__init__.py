@@ -1,0 +1,1 @@
+"""Figures and statistics of the commands that work on recorded rollouts, without a study."""
