@@ -1,10 +1,11 @@
-"""The answer in the last \\boxed{...} of a response, and whole numbers in a canonical form."""
+"""The answer in the last \\boxed{...} of a response or solution, and whole numbers in a canonical form."""
 
 from __future__ import annotations
 
 import re
 
 _BRACES = re.compile(r"\\boxed\s*+\{|\\.|[{}]", re.DOTALL)
+_BARE_BOX = re.compile(r"\\boxed\s+(\\?[^\s$\\.{}]+)")
 _DEGREES = r"(?:°|\\degree|degrees?|\^\s*+\\circ|\^\s*+\{\s*+\\circ\s*+\})"
 _INTEGER = re.compile(rf"([+-]?)([0-9]++)(?:\.0*+)?(?:\s*+{_DEGREES})?\s*+\.?")
 
@@ -25,6 +26,19 @@ def last_boxed(text: str) -> str | None:
             if boxed and start > last[0]:
                 last = (start, match.start())
     return None if last[0] < 0 else text[last[0] : last[1]]
+
+
+def gold_answer(solution: str) -> str | None:
+    """What the last `\\boxed{...}` or `\\fbox{...}` of an official solution holds, without white space around it.
+
+    Else the word after the last `\\boxed` without braces (`\\boxed 2`); None without any. Responses are read
+    more strictly, by `last_boxed`.
+    """
+    boxed = last_boxed(solution.replace("\\fbox", "\\boxed"))
+    if boxed is not None and boxed.strip():
+        return boxed.strip()
+    bare = _BARE_BOX.findall(solution)
+    return bare[-1] if bare else None
 
 
 def normalise_integer(text: str) -> str | None:

@@ -1,0 +1,1 @@
+"""Whether two open answers are equal. The answer side is untrusted: nothing here evaluates it as code."""
