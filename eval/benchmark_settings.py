@@ -1,4 +1,4 @@
-"""What a benchmark config holds (`experiments/conf/benchmark/*.yaml`). Imports the standard library alone."""
+"""What a benchmark config holds (`experiments/conf/benchmark/*.yaml`). Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from eval.datasets.settings import DatasetSettings
+from pydantic import Discriminator
+
+from eval.datasets.settings import BenchmarkDataSettings
+from eval.model_options import build_options
 
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -54,7 +57,9 @@ class BenchmarkSettings:
     """A benchmark: which questions, which lm-eval task, how responses are generated, and what is reported.
 
     name: its folder in a run, its key in configs. task: an lm-eval task under eval/tasks. dataset, split:
-    the questions. lm: the lm-eval model (see `eval.models`). batch_size: responses generated at once.
+    the questions. lm, lm_options: the lm-eval model (see `eval.models`) and what it takes. chat_template:
+    whether a prompt becomes a user's message in the checkpoint's chat template; a server applies its own
+    anyhow. batch_size: responses generated at once, and kept on disk together.
     max_gen_toks: token limit of a response, end-of-sequence token included. until: strings that end a
     response and are cut off it; empty for none but the end-of-sequence token. decodings: by name. pass_k:
     the k of pass@k. truncation_alarm: share of responses cut at the limit above which the result is
@@ -64,9 +69,11 @@ class BenchmarkSettings:
     name: str
     label: str
     task: str
-    dataset: DatasetSettings
+    dataset: Annotated[BenchmarkDataSettings, Discriminator("source")]
     split: str
-    lm: Literal["hf", "reference"]
+    lm: Literal["hf", "hf-multimodal", "openai", "reference", "replay", "vllm", "vllm-vlm"]
+    lm_options: dict[str, Any]
+    chat_template: bool
     batch_size: int
     device: str
     dtype: Literal["float32", "bfloat16", "float16"]
@@ -83,6 +90,7 @@ class BenchmarkSettings:
                 raise ValueError(
                     f"{name!r} names files and metrics: use lower-case letters, digits and underscores alone"
                 )
+        build_options(self.lm, self.lm_options)
         if not self.decodings:
             raise ValueError(f"benchmark {self.name}: decodings is empty; name at least one")
         if self.batch_size < 1 or self.max_gen_toks < 1:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from eval.benchmark_settings import BenchmarkSettings, DecodingSettings
 from eval.decoding import generation_kwargs
 from eval.lm_eval_task import documents
+from eval.models.journal import Journal, recorded
 from eval.results import SAMPLES
 from fastrl.rollouts import Question
 
@@ -25,23 +26,26 @@ def sample_decoding(
     name: str,
     decoding: DecodingSettings,
     seed: int,
+    folder: Path | None,
+    journal: Journal | None,
 ) -> pa.Table:
     """Every sample of every question, graded by the lm-eval task: rows of `SAMPLES` for the decoding `name`.
 
-    model: an lm-eval model of `eval.models`. tasks: the folder of task files.
+    model: an lm-eval model of `eval.models`. tasks: the folder of task files. folder: where the questions'
+    references to images start, None for questions without. journal: keeps the model's finished batches.
     Raises RuntimeError unless lm-eval hands over each question's samples, all of them.
     """
     arguments = generation_kwargs(decoding, settings.max_gen_toks, settings.until, seed)
-    return _rows(
-        name, questions, decoding.samples, _log(model, tasks, settings, questions, decoding, arguments)
-    )
+    with recorded(model, journal):
+        log = _log(model, tasks, settings, documents(questions, folder), decoding, arguments)
+    return _rows(name, questions, decoding.samples, log)
 
 
 def _log(
     model: Any,
     tasks: Path,
     settings: BenchmarkSettings,
-    questions: Sequence[Question],
+    asked: Any,
     decoding: DecodingSettings,
     arguments: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
@@ -54,7 +58,7 @@ def _log(
     from lm_eval.evaluator import evaluate
     from lm_eval.tasks import TaskManager
 
-    dataset = {settings.split: documents(questions)}
+    dataset = {settings.split: asked}
     task = {
         "task": settings.task,
         "custom_dataset": lambda **_: dataset,
@@ -64,14 +68,26 @@ def _log(
         "filter_list": [{"name": "all", "filter": [{"function": "take_first_k", "k": decoding.samples}]}],
         "generation_kwargs": dict(arguments),
     }
+    if "images" in asked.column_names and any(asked["images"]):
+        # Places of images, which our models open batch by batch; lm-eval would read all of them to log them.
+        task["doc_to_image"] = _image_sources
     with _errors_alone():
         manager = TaskManager(include_path=str(tasks), include_defaults=False)
         loaded = manager.load([{"group": settings.name, "task": [task]}])
         report = evaluate(
-            lm=model, task_dict=loaded, bootstrap_iters=0, log_samples=True, cache_requests=False
+            lm=model,
+            task_dict=loaded,
+            bootstrap_iters=0,
+            log_samples=True,
+            cache_requests=False,
+            apply_chat_template=settings.chat_template,
         )
     log: list[dict[str, Any]] = report["samples"][settings.task]
     return log
+
+
+def _image_sources(document: Mapping[str, Any]) -> list[str]:
+    return list(document["images"])
 
 
 def _rows(decoding: str, questions: Sequence[Question], n: int, log: Sequence[Mapping[str, Any]]) -> pa.Table:

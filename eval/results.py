@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from eval.benchmark_settings import BenchmarkSettings, DecodingSettings
 from eval.decoding import derived_seed
 from eval.pass_at_k import avg_at_k, maj_at_k, pass_at_k, question_intervals
-from fastrl.rollouts import BoolArray, FloatArray, IntArray
+from eval.protocols.base import BenchmarkQuestion
+from fastrl.rollouts import BoolArray, FloatArray, IntArray, Question
 
 SCHEMA = 1
 SAMPLES = pa.schema(
@@ -30,14 +31,16 @@ SAMPLES = pa.schema(
         pa.field("response", pa.string(), nullable=False),
         pa.field("extracted", pa.string()),
         pa.field("correct", pa.bool_(), nullable=False),
+        pa.field("undecided", pa.bool_(), nullable=False),
         pa.field("formatted", pa.bool_()),
         pa.field("truncated", pa.bool_()),
         pa.field("tokens", pa.int32()),
     ]
 )
 """One row per (decoding, question, sample): decodings as the benchmark orders them, questions as the data set
-does, samples from 0. extracted is null where no answer was found, formatted where the benchmark asks for no
-form, truncated and tokens where the model does not say."""
+does, samples from 0. undecided: only a judge could tell, so not correct. extracted is null where no answer
+was found, formatted where the benchmark asks for no form, truncated and tokens where the model does not
+say."""
 
 _KEYS = {
     "schema",
@@ -96,15 +99,18 @@ def read_samples(path: Path) -> tuple[pa.Table, dict[str, str]]:
     return table, notes
 
 
-def decoding_results(samples: pa.Table, name: str, settings: BenchmarkSettings, seed: int) -> dict[str, Any]:
-    """The entry of one decoding in `results.json`, from its rows of `SAMPLES`.
+def decoding_results(
+    samples: pa.Table, name: str, settings: BenchmarkSettings, seed: int, questions: Sequence[Question]
+) -> dict[str, Any]:
+    """The entry of one decoding in `results.json`, from its rows of `SAMPLES` and the questions in order.
 
-    `intervals` holds (low, high) of each metric: the draw of questions, not of training seeds.
+    `breakdown` holds accuracy by the family of a question, or by each of its official labels; a question
+    counts in every label it has. `intervals` holds (low, high) of each metric: the draw of questions, not of
+    training seeds.
     """
     decoding = settings.decodings[name]
     correct = np.asarray(samples["correct"].to_numpy()).reshape(-1, decoding.samples)
     answers = _codes(samples["extracted"].to_pylist()).reshape(-1, decoding.samples)
-    families = samples["family"].to_pylist()[:: decoding.samples]
     metrics = _metrics(correct, answers, decoding, settings.pass_k)
     bounds = question_intervals(
         np.stack(list(metrics.values()), axis=1),
@@ -117,7 +123,8 @@ def decoding_results(samples: pa.Table, name: str, settings: BenchmarkSettings, 
         "samples": decoding.samples,
         "metrics": {metric: float(values.mean()) for metric, values in metrics.items()},
         "intervals": dict(zip(metrics, bounds.tolist(), strict=True)),
-        "breakdown": {"family": _by_family(families, metrics["accuracy"])} if any(families) else {},
+        "breakdown": _breakdown(questions, metrics["accuracy"]),
+        "undecided_rate": _mean(samples["undecided"].to_pylist()),
         "truncation_rate": _mean(samples["truncated"].to_pylist()),
         "extraction_failure_rate": samples["extracted"].null_count / len(samples),
         "format_rate": _mean(samples["formatted"].to_pylist()),
@@ -148,12 +155,25 @@ def _codes(answers: Sequence[str | None]) -> IntArray:
     return np.array([-1 if answer is None else seen.setdefault(answer, len(seen)) for answer in answers])
 
 
-def _by_family(families: Sequence[str], accuracy: FloatArray) -> dict[str, dict[str, float]]:
-    labels = np.array(families)
+def _breakdown(questions: Sequence[Question], accuracy: FloatArray) -> dict[str, dict[str, dict[str, float]]]:
+    members: dict[str, dict[str, list[int]]] = {}
+    for index, question in enumerate(questions):
+        for kind, names in _labels(question).items():
+            for label in names:
+                members.setdefault(kind, {}).setdefault(label, []).append(index)
     return {
-        family: {"n": int((labels == family).sum()), "accuracy": float(accuracy[labels == family].mean())}
-        for family in sorted(set(families))
+        kind: {
+            label: {"n": len(indices), "accuracy": float(accuracy[indices].mean())}
+            for label, indices in sorted(labels.items())
+        }
+        for kind, labels in members.items()
     }
+
+
+def _labels(question: Question) -> Mapping[str, Sequence[str]]:
+    if isinstance(question, BenchmarkQuestion):
+        return question.labels
+    return {"family": (question.family,)} if question.family else {}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

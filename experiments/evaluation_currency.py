@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from eval.datasets import load_questions
+from eval.datasets import files_of, load_questions
 from eval.digests import result_digests, settings_digest
 
-_COMPARED = ("data", "prompt", "extractor")
+_COMPARED = ("data", "files", "prompt", "extractor")
 
 
 def evaluation_is_current(results: Mapping[str, Any] | None, benchmark: Mapping[str, Any], seed: int) -> bool:
@@ -23,10 +23,13 @@ def evaluation_is_current(results: Mapping[str, Any] | None, benchmark: Mapping[
         benchmark["task"], json.dumps(benchmark["dataset"], sort_keys=True), benchmark["split"]
     )
     recorded = results.get("digests", {})
-    return all(recorded.get(name) == present[name] for name in _COMPARED)
+    return all(recorded.get(name) == present.get(name) for name in _COMPARED)
 
 
 @cache
 def _digests(task: str, dataset_config: str, split: str) -> dict[str, str]:
     """Digests of the questions and of the code that grades them; a study asks for the same few many times."""
-    return result_digests(task, load_questions(json.loads(dataset_config), split), checkpoint_digest="")
+    config = json.loads(dataset_config)
+    questions = load_questions(config, split)
+    files = files_of(config, split, questions)
+    return result_digests(task, questions, files.digest if files else None, checkpoint_digest="")

@@ -1,20 +1,30 @@
 """Data sets: questions with gold answers.
 
-A data set is a module with `questions(config, split) -> list[Question]`.
+A data set is a module with `questions(config, split) -> list[Question]`; one that is read from files has
+`data_files(config, split, questions) -> DataFiles` too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastrl.rollouts import Question
 
+if TYPE_CHECKING:
+    from eval.datasets.public import DataFiles
+
 DATASETS: dict[str, str] = {
+    "geometry3k": "eval.datasets.prepared",
+    "geoqa8k_r1v": "eval.datasets.prepared",
     "laptop_geometry": "eval.datasets.laptop_geometry",
+    "math": "eval.datasets.prepared",
+    "os_atlas": "eval.datasets.prepared",
+    "public": "eval.datasets.public",
 }
 """`source` of a data-set config -> the module that makes its questions, imported when it is used."""
 
@@ -36,10 +46,21 @@ def load_questions(dataset_config: Mapping[str, Any], split: str) -> list[Questi
     return questions
 
 
+def files_of(
+    dataset_config: Mapping[str, Any], split: str, questions: Sequence[Question]
+) -> DataFiles | None:
+    """The files behind the questions that `load_questions` returned; None for a generated data set."""
+    module = importlib.import_module(DATASETS[dataset_config["source"]])
+    if not hasattr(module, "data_files"):
+        return None
+    files: DataFiles = module.data_files(dataset_config, split, questions)
+    return files
+
+
 def dataset_digest(questions: Sequence[Question]) -> str:
     """sha256 (hex) over every field of every question, in order: equal digests, equal data."""
     digest = hashlib.sha256()
     for question in questions:
-        fields = [question.id, question.prompt, question.answer, question.family]
-        digest.update(json.dumps(fields, ensure_ascii=True).encode() + b"\n")
+        fields = [getattr(question, field.name) for field in dataclasses.fields(question)]
+        digest.update(json.dumps(fields, ensure_ascii=True, sort_keys=True).encode() + b"\n")
     return digest.hexdigest()

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from eval.rewards.settings import RewardSettings
+from eval.preparation.settings import PreparationSettings
+from eval.rewards.settings import BoxedAccuracyFormatSettings
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,61 @@ class LaptopGeometrySettings:
     splits: LaptopGeometrySplits
     train_split: str
     validation_split: str
-    reward: RewardSettings
+    reward: BoxedAccuracyFormatSettings
 
 
-DatasetSettings = LaptopGeometrySettings
-"""Any data-set config; a union, told apart by `source`, once there are several."""
+@dataclass(frozen=True)
+class RecordFiles:
+    """The official files of one split.
+
+    files: patterns of paths in the data folder, alternatives, best first; all files that match the first one
+    that matches anything are the split, in the order of their names. rows: records in all, None when any
+    number will do. sha256: digests of files by their name, where they are known.
+    """
+
+    files: tuple[str, ...]
+    rows: int | None
+    sha256: dict[str, str]
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            raise ValueError("files is empty; name at least one pattern")
+        if self.rows is not None and self.rows < 1:
+            raise ValueError(f"rows = {self.rows} must be at least 1, or null for any number")
+
+
+@dataclass(frozen=True)
+class PublicSettings:
+    """A public benchmark's data: a set on the Hugging Face hub, or a local folder of the same files.
+
+    protocol: a name in `eval.protocols.PROTOCOLS`. hub, revision: the set's name (None when it is on no hub)
+    and a commit or branch of it. root: the local folder, instead of the hub; it holds the files, or a folder
+    named `folder` with them.
+    """
+
+    name: str
+    label: str
+    source: Literal["public"]
+    protocol: str
+    hub: str | None
+    revision: str
+    root: str | None
+    folder: str
+    splits: dict[str, RecordFiles]
+
+    @classmethod
+    def from_mapping(cls, config: Mapping[str, Any]) -> PublicSettings:
+        """From a plain config. Raises TypeError for a missing or unknown key."""
+        sections = dict(config)
+        sections["splits"] = {
+            name: RecordFiles(**{**split, "files": tuple(split["files"])})
+            for name, split in config["splits"].items()
+        }
+        return cls(**sections)
+
+
+DatasetSettings = LaptopGeometrySettings | PreparationSettings
+"""Any data-set config that training reads, told apart by `source`."""
+
+BenchmarkDataSettings = LaptopGeometrySettings | PublicSettings
+"""Any data-set config of a benchmark, told apart by `source`."""

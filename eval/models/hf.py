@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +12,49 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from torch import Tensor
 
+from eval.benchmark_settings import BenchmarkSettings
 from eval.decoding import derived_seed
+from eval.models.batched import Batch, BatchedModel, with_images
 from eval.models.response import Response, batches_by_length
 
 
-class HuggingFace(HFLM):  # type: ignore[misc]
-    """`HFLM` that returns `Response`s, seeds every batch by itself and refuses to cut a prompt."""
+class HuggingFaceBatches(BatchedModel):
+    """What both models of transformers share; a subclass inherits one of lm-eval's too.
 
-    def __init__(
-        self, checkpoint: Path, batch_size: int, device: str, dtype: str, before_batch: Callable[[], None]
-    ) -> None:
-        super().__init__(pretrained=str(checkpoint), batch_size=batch_size, device=device, dtype=dtype)
-        self._before_batch = before_batch
-        self._batch = 0
-        self._generated: list[list[int]] = []
+    It sets `before_batch`, and calls `seeded` around the generation of a batch.
+    """
 
-    def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = True) -> list[Response]:
-        """One response per request, in order. Raises ValueError for a prompt that leaves no room for one."""
-        lengths = [self._prompt_length(*request.args) for request in requests]
-        responses: dict[int, Response] = {}
-        self._batch = 0
-        for batch in batches_by_length(lengths, self.batch_size, self._before_batch):
+    lm_eval_class: type[Any]
+    # Of lm-eval's class.
+    batch_size: int
+    max_length: int
+    model: Any
+    tokenizer: Any
+    tok_encode: Callable[..., list[int]]
+    tok_decode: Callable[..., str]
+
+    def batches(self, requests: Sequence[Instance]) -> Iterator[Batch]:
+        """Batches by prompt length. Raises ValueError for a prompt that leaves no room for a response."""
+        lengths = [self._prompt_length(*request.args[:2]) for request in requests]
+        for number, batch in enumerate(batches_by_length(lengths, self.batch_size)):
             # lm-eval sorts a batch by (-length, text); sorted so beforehand, it stays in order.
             batch.sort(key=lambda index: (-lengths[index], requests[index].args[0]))
-            texts = super().generate_until([requests[index] for index in batch], disable_tqdm)
-            limit = requests[batch[0]].args[1]["max_gen_toks"]
-            for index, text, tokens in zip(batch, texts, self._generated, strict=True):
-                responses[index] = self._response(text, tokens, limit)
-            self._batch += 1
-        return [responses[index] for index in range(len(requests))]
+            yield batch, partial(self._generated_batch, [requests[index] for index in batch], number)
 
-    def _model_generate(
-        self, context: Tensor, max_length: int, stop: list[str], *, seed: int, **generation_kwargs: Any
-    ) -> Tensor:
+    def _generated_batch(self, requests: Sequence[Instance], number: int) -> list[Response]:
+        self._batch = number
+        opened = [with_images(request) for request in requests]
+        texts = self.lm_eval_class.generate_until(self, opened, True)
+        limit = requests[0].args[1]["max_gen_toks"]
+        rows = zip(texts, self._generated, strict=True)
+        return [self._response(text, tokens, limit) for text, tokens in rows]
+
+    def seeded(self, seed: int, prompt_tokens: int, generate: Callable[[], Tensor]) -> Tensor:
+        """What `generate` returns with the batch's own random numbers; its tokens are kept."""
         with torch.random.fork_rng():
             torch.manual_seed(derived_seed(seed, self._batch))
-            output: Tensor = super()._model_generate(context, max_length, stop, **generation_kwargs)
-        self._generated = output[:, context.shape[1] :].tolist()
+            output = generate()
+        self._generated: list[list[int]] = output[:, prompt_tokens:].tolist()
         return output
 
     def _response(self, text: str, tokens: list[int], limit: int) -> Response:
@@ -73,3 +80,34 @@ class HuggingFace(HFLM):  # type: ignore[misc]
                 f"{generation_kwargs['max_gen_toks']} more: lower max_gen_toks; it begins {context[:80]!r}"
             )
         return length
+
+
+def check_device(device: str) -> None:
+    """Raise ValueError for a GPU where torch sees none."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(f"device = {device}, but torch sees no GPU on this machine; set device=cpu")
+
+
+class HuggingFace(HuggingFaceBatches, HFLM):  # type: ignore[misc]
+    """`HFLM` that returns `Response`s, seeds every batch by itself and refuses to cut a prompt."""
+
+    lm_eval_class = HFLM
+
+    def __init__(
+        self, checkpoint: Path, settings: BenchmarkSettings, before_batch: Callable[[], None]
+    ) -> None:
+        check_device(settings.device)
+        HFLM.__init__(
+            self,
+            pretrained=str(checkpoint),
+            batch_size=settings.batch_size,
+            device=settings.device,
+            dtype=settings.dtype,
+        )
+        self.before_batch = before_batch
+
+    def _model_generate(
+        self, context: Tensor, max_length: int, stop: list[str], *, seed: int, **generation_kwargs: Any
+    ) -> Tensor:
+        generate = partial(super()._model_generate, context, max_length, stop, **generation_kwargs)
+        return self.seeded(seed, context.shape[1], generate)

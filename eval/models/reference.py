@@ -5,32 +5,35 @@ It draws from the same distributions as `hf` with other random numbers; greedy r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from lm_eval.api.instance import Instance
-from lm_eval.api.model import LM
 
+from eval.benchmark_settings import BenchmarkSettings
 from eval.decoding import derived_seed
+from eval.models.batched import Batch, GenerativeModel
 from eval.models.response import Response, batches_by_length, cut_at_stop
 from fastrl.engines.reference.policy import Policy, load_policy
 from fastrl.engines.reference.sampler import sample
 
 
-class Reference(LM):  # type: ignore[misc]
+class Reference(GenerativeModel):
     """Generation with `fastrl.engines.reference.sampler`; no log-likelihoods."""
 
     def __init__(
-        self, checkpoint: Path, batch_size: int, device: str, dtype: str, before_batch: Callable[[], None]
+        self, checkpoint: Path, settings: BenchmarkSettings, before_batch: Callable[[], None]
     ) -> None:
         super().__init__()
-        self._policy: Policy = load_policy(checkpoint, device, dtype)
-        self._batch_size = batch_size
-        self._before_batch = before_batch
+        self.before_batch = before_batch
+        self._policy: Policy = load_policy(checkpoint, settings.device, settings.dtype)
+        self._batch_size = settings.batch_size
 
-    def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = True) -> list[Response]:
-        """One response per request, in order. Raises ValueError for a prompt that leaves no room for one."""
+    def batches(self, requests: Sequence[Instance]) -> Iterator[Batch]:
+        """Batches of prompts with all their samples. Raises ValueError for a prompt that leaves no room."""
         samples_of: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
             samples_of.setdefault(request.args[0], []).append(index)
@@ -39,36 +42,46 @@ class Reference(LM):  # type: ignore[misc]
         prompts: list[list[int]] = self._policy.tokenizer(contexts)["input_ids"]
         self._check_room(contexts, prompts, arguments["max_gen_toks"])
         n = max(map(len, groups))
-        responses: dict[int, Response] = {}
         at_once = max(1, self._batch_size // n)
         lengths = [len(prompt) for prompt in prompts]
-        for number, batch in enumerate(batches_by_length(lengths, at_once, self._before_batch)):
-            sampled = sample(
-                self._policy,
+        for number, batch in enumerate(batches_by_length(lengths, at_once)):
+            generate = partial(
+                self._generated,
                 [prompts[index] for index in batch],
+                [len(groups[index]) for index in batch],
                 n,
-                max_tokens=arguments["max_gen_toks"],
-                temperature=arguments["temperature"],
-                batch=len(batch) * n,
-                generator=torch.Generator().manual_seed(derived_seed(arguments["seed"], number)),
+                arguments,
+                number,
             )
-            rows = [tokens[:length] for tokens, length in zip(sampled.tokens, sampled.lengths, strict=True)]
-            texts = self._policy.tokenizer.batch_decode(rows, skip_special_tokens=True)
-            for place, index in enumerate(batch):
-                for offset, request in enumerate(groups[index]):
-                    row = place * n + offset
-                    text = cut_at_stop(texts[row], arguments["until"])
-                    ended = bool(sampled.finished[row]) or text != texts[row]
-                    responses[request] = Response(text, tokens=len(rows[row]), truncated=not ended)
-        return [responses[index] for index in range(len(requests))]
+            yield [request for index in batch for request in groups[index]], generate
 
-    def loglikelihood(self, requests: Sequence[Instance]) -> list[tuple[float, bool]]:
-        raise NotImplementedError(
-            "lm=reference only generates; use lm=hf for tasks that score given continuations"
+    def _generated(
+        self,
+        prompts: Sequence[list[int]],
+        sizes: Sequence[int],
+        n: int,
+        arguments: Mapping[str, Any],
+        number: int,
+    ) -> list[Response]:
+        """The first `sizes[i]` of n samples of each prompt; the batch's number seeds them."""
+        sampled = sample(
+            self._policy,
+            prompts,
+            n,
+            max_tokens=arguments["max_gen_toks"],
+            temperature=arguments["temperature"],
+            batch=len(prompts) * n,
+            generator=torch.Generator().manual_seed(derived_seed(arguments["seed"], number)),
         )
-
-    def loglikelihood_rolling(self, requests: Sequence[Instance]) -> list[float]:
-        raise NotImplementedError("lm=reference only generates; use lm=hf for tasks that score given texts")
+        rows = [tokens[:length] for tokens, length in zip(sampled.tokens, sampled.lengths, strict=True)]
+        texts = self._policy.tokenizer.batch_decode(rows, skip_special_tokens=True)
+        responses = []
+        for place, size in enumerate(sizes):
+            for row in range(place * n, place * n + size):
+                text = cut_at_stop(texts[row], arguments["until"])
+                ended = bool(sampled.finished[row]) or text != texts[row]
+                responses.append(Response(text, tokens=len(rows[row]), truncated=not ended))
+        return responses
 
     def _check_room(
         self, contexts: Sequence[str], prompts: Sequence[Sequence[int]], max_gen_toks: int

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
-from eval.rewards.boxed_accuracy_format import BoxedAccuracyFormat
 from fastrl.rewards import RewardFunction
 
-REWARDS: dict[str, Callable[..., RewardFunction]] = {
-    "boxed_accuracy_format": BoxedAccuracyFormat,
+REWARDS: dict[str, str] = {
+    "benchmark_accuracy_format": "eval.rewards.benchmark_accuracy_format:BenchmarkAccuracyFormat",
+    "boxed_accuracy_format": "eval.rewards.boxed_accuracy_format:BoxedAccuracyFormat",
+    "grounding": "eval.rewards.grounding:Grounding",
 }
+"""`name` of a reward config -> its class, imported when it is used."""
 
 
 def build_reward(config: Mapping[str, Any]) -> RewardFunction:
@@ -22,7 +25,9 @@ def build_reward(config: Mapping[str, Any]) -> RewardFunction:
     name = fields.pop("name", None)
     if name not in REWARDS:
         raise ValueError(f"unknown reward {name!r}; known: {', '.join(sorted(REWARDS))}")
+    module, _, reward = REWARDS[name].partition(":")
     try:
-        return REWARDS[name](**fields)
+        built: RewardFunction = getattr(importlib.import_module(module), reward)(**fields)
     except TypeError as error:
         raise ValueError(f"reward {name!r} cannot be built from {fields}: {error}") from error
+    return built

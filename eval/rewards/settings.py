@@ -14,5 +14,27 @@ class BoxedAccuracyFormatSettings:
     format_weight: float
 
 
-RewardSettings = BoxedAccuracyFormatSettings
-"""Any reward config; a union, told apart by `name`, once there are several."""
+@dataclass(frozen=True)
+class BenchmarkAccuracyFormatSettings:
+    """Fields of `eval.rewards.benchmark_accuracy_format.BenchmarkAccuracyFormat`, and its name."""
+
+    name: Literal["benchmark_accuracy_format"]
+    benchmark: Literal["geometry3k", "geoqa8k_r1v", "math"]
+    rule: str
+    response_format: Literal["think_then_box", "think_then_answer"]
+    format_weight: float
+
+
+@dataclass(frozen=True)
+class GroundingSettings:
+    """Fields of `eval.rewards.grounding.Grounding`, and its name in `REWARDS`."""
+
+    name: Literal["grounding"]
+    response_format: Literal["think_then_box", "think_then_answer"]
+    iou_weight: float
+    centre_weight: float
+    format_weight: float
+
+
+RewardSettings = BoxedAccuracyFormatSettings | BenchmarkAccuracyFormatSettings | GroundingSettings
+"""Any reward config, told apart by `name`; a data set's settings say which one it takes."""

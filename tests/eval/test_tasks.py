@@ -83,7 +83,7 @@ def scripted_samples(
     }
     model = ScriptedModel(script)
     way = DecodingSettings(1.0, samples)
-    table = sample_decoding(model, TASKS, settings, questions, "t1", way, seed=0)
+    table = sample_decoding(model, TASKS, settings, questions, "t1", way, seed=0, folder=None, journal=None)
     return table, settings, model, questions
 
 
@@ -92,7 +92,7 @@ def test_every_sample_reaches_the_metrics_not_just_the_first() -> None:
     table, settings, model, questions = scripted_samples(n_right, 8)
     assert model.asked == [question.prompt for question in questions for _ in range(8)]
     assert table.num_rows == 40
-    results = decoding_results(table, "t1", settings, seed=0)
+    results = decoding_results(table, "t1", settings, 0, questions)
     for k in range(1, 9):
         expected = pass_at_k(np.array(n_right), 8, k).mean()
         assert results["metrics"][f"pass_at_{k}"] == pytest.approx(expected)
@@ -114,8 +114,8 @@ def test_responses_with_blank_lines_arrive_whole() -> None:
 
 def test_lm_evals_own_aggregation_agrees_with_ours() -> None:
     n_right = [0, 1, 3, 8, 5]
-    table, settings, model, _ = scripted_samples(n_right, 8)
-    ours = decoding_results(table, "t1", settings, seed=0)["metrics"]
+    table, settings, model, questions = scripted_samples(n_right, 8)
+    ours = decoding_results(table, "t1", settings, 0, questions)["metrics"]
     dataset = {"splits": ["validation"], "dataset": small_benchmark()["dataset"]}
     dataset["dataset"]["splits"]["sizes"]["validation"] = 5
     task = load_task("laptop_geometry", dataset_kwargs=dataset)

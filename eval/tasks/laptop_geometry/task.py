@@ -20,13 +20,18 @@ GRADER = BoxedAccuracyFormat(format_weight=0.0)
 
 def load(dataset: Mapping[str, Any], splits: Sequence[str], **_: Any) -> dict[str, Dataset]:
     """The documents of each split of a data-set config; lm-eval adds keywords of its own."""
-    return {split: documents(load_questions(dataset, split)) for split in splits}
+    return {split: documents(load_questions(dataset, split), None) for split in splits}
 
 
 def grade(question: Question, response: str) -> Verdict:
     """The verdict of the reward that trains the policy."""
     (reward,) = GRADER([question], [response])
-    return Verdict(boxed_integer(response), correct=reward.accuracy == 1.0, formatted=reward.format == 1.0)
+    return Verdict(
+        extracted=boxed_integer(response),
+        correct=reward.accuracy == 1.0,
+        formatted=reward.format == 1.0,
+        undecided=False,
+    )
 
 
 def process_results(document: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The lm-eval task of AIME 2025."""

@@ -1,0 +1,1 @@
+"""The lm-eval task of GeoQA8K-R1V."""
