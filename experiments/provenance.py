@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -11,11 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.atomic_files import write_json
 from experiments.run_directory import RunDirectory
+
+SNAPSHOT_RECORD = "snapshot.json"
+"""Beside the packages in a copy of the code that was made for a cluster's jobs: its commit and dirty flag."""
 
 _PACKAGES = (
     "fastrl-suite",
@@ -47,7 +52,9 @@ _SECRET_ARGUMENT = re.compile(r"(?i)(\S*(?:token|password|passwd|secret|api_?key
 
 
 def code_commit() -> str | None:
-    """The git commit of this code; None when it does not run from a checkout of its own."""
+    """The git commit of this code or of the checkout that it was copied from for a job; None for neither."""
+    if (snapshot := _snapshot()) is not None:
+        return snapshot.commit
     here = Path(__file__).resolve()
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
         return None
@@ -55,7 +62,9 @@ def code_commit() -> str | None:
 
 
 def code_is_dirty() -> bool | None:
-    """Whether the checkout has changes that the commit lacks; None outside a checkout."""
+    """Whether the code has changes that the commit lacks; None without a commit."""
+    if (snapshot := _snapshot()) is not None:
+        return snapshot.dirty
     if code_commit() is None:
         return None
     return bool(_git(Path(__file__).resolve().parent, "status", "--porcelain", "--untracked-files=no"))
@@ -128,6 +137,20 @@ def write_provenance(
         "attempts": attempts,
     }
     write_json(run.provenance_path, record)
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    commit: str | None
+    dirty: bool | None
+
+
+def _snapshot() -> _Snapshot | None:
+    try:
+        text = (Path(__file__).resolve().parents[1] / SNAPSHOT_RECORD).read_text(encoding="utf-8")
+        return _Snapshot(**json.loads(text))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

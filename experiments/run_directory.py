@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from experiments.status import StageStatus, read_status
 from experiments.step_log import read_steps
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _CONFIG_LOCK_SECONDS = 60.0
 
 
@@ -42,8 +44,10 @@ class RunDirectory:
         """
         run = cls(root / "runs" / run_id)
         with acquire_within(run.path / "locks" / "config.lock", _CONFIG_LOCK_SECONDS):
-            merged = dict(config)
+            text = _config_text(config)
             if run.config_path.exists():
+                if run.config_path.read_bytes() == text.encode("utf-8"):
+                    return run
                 existing = run.config()
                 if canonical_json(identity_part(existing)) != canonical_json(identity_part(config)):
                     raise UserError(
@@ -52,10 +56,12 @@ class RunDirectory:
                         "config.yaml was edited or is of another version: restore it, or move the folder",
                         exit_code=1,
                     )
-                merged["benchmarks"] = {**existing["benchmarks"], **config["benchmarks"]}
+                benchmarks = {**existing["benchmarks"], **config["benchmarks"]}
+                merged = {**config, "benchmarks": benchmarks}
                 if merged == existing:
                     return run
-            write_file(run.config_path, yaml.safe_dump(merged, sort_keys=False, allow_unicode=True))
+                text = _config_text(merged)
+            write_file(run.config_path, text)
         return run
 
     @property
@@ -159,6 +165,16 @@ class RunDirectory:
             "delete the file and run the study again: it is written anew from the study",
             exit_code=1,
         )
+
+
+def _config_text(config: Mapping[str, Any]) -> str:
+    return "".join(_section(key, json.dumps(value)) for key, value in config.items())
+
+
+@lru_cache(maxsize=1024)
+def _section(key: str, value: str) -> str:
+    """A section of config.yaml, from its JSON; a study's cells share most of theirs."""
+    return yaml.dump({key: json.loads(value)}, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def _read_json(path: Path, way_out: str) -> dict[str, Any] | None:

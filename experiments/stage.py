@@ -137,10 +137,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("run", type=Path, help="the run's folder, <root>/runs/<run_id>")
     parser.add_argument("stage", help="train, or evaluate-<benchmark>")
+    parser.add_argument(
+        "--function", metavar="MODULE:NAME", help="what does the stage (default: the suite's own)"
+    )
     given = parser.parse_args(arguments)
     faulthandler.enable()
+    kind = given.stage.partition("-")[0]
+    stages = {**STAGES, kind: given.function} if given.function else STAGES
     try:
-        outcome = run_stage(RunDirectory(given.run.resolve()), given.stage)
+        outcome = run_stage(RunDirectory(given.run.resolve()), given.stage, stages)
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code

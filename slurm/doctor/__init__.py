@@ -1,0 +1,1 @@
+"""What `fastrl doctor` looks at: this machine, the results folder, services, and a Slurm site."""

@@ -1,0 +1,171 @@
+"""What has been submitted: `<root>/slurm/<submission>/submission.json`, one folder a `fastrl submit`.
+
+The folder also holds the batch scripts and what Slurm writes of each job. The record is written before a job
+is sent and again after, so that no job is ever without one: one that was sent just before its submitter died
+is found by its comment.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from experiments.atomic_files import write_json
+from experiments.errors import UserError
+from slurm.queue import TaskId
+
+SCHEMA = 1
+REPORT = "report"
+"""The stage name of the job that writes a study's report; it belongs to no run."""
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """A stage of a run as a task of an array. run_id: "" for a study's report and for a gate."""
+
+    run_id: str
+    stage: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JobArray:
+    """One job array. number: of its script in the folder. job_id: None until it is sent.
+
+    depends_on: sbatch's dependency, or "". stall_minutes, max_requeues: see SlurmSettings. tasks: by index.
+    """
+
+    number: int
+    name: str
+    job_id: str | None
+    depends_on: str
+    stall_minutes: float
+    max_requeues: int
+    tasks: dict[int, StageTask]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One `fastrl submit`. created: unix seconds. code: folder of the code snapshot. cancelled: task names of
+    `fastrl cancel`, for Slurm keeps no trace of a task that is cancelled before it starts."""
+
+    folder: Path
+    study: str
+    created: float
+    cluster: str
+    code: str
+    arrays: tuple[JobArray, ...]
+
+    @property
+    def root(self) -> Path:
+        return self.folder.parent.parent
+
+    def script(self, array: JobArray) -> Path:
+        return self.folder / f"array-{array.number}.sh"
+
+    def log(self, task: TaskId) -> Path:
+        """What Slurm writes of a task: set-up lines, and what went wrong before its stage could start."""
+        return self.folder / f"{task}.log"
+
+    def comment(self, array: JobArray) -> str:
+        """Marks the jobs of an array in Slurm's queue."""
+        return f"fastrl:{self.folder.name}:{array.number}"
+
+    def with_array(self, array: JobArray) -> Submission:
+        """The submission with an array added, or replaced by its number."""
+        others = tuple(each for each in self.arrays if each.number != array.number)
+        return replace(self, arrays=(*others, array))
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The newest submission of one stage of one run."""
+
+    submission: Submission
+    array: JobArray
+    task: TaskId
+    cancelled: bool
+
+
+def new_folder(root: Path) -> Path:
+    """A fresh submission folder; names sort by time."""
+    return slurm_folder(root) / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def slurm_folder(root: Path) -> Path:
+    return root / "slurm"
+
+
+def write_submission(submission: Submission) -> None:
+    """Write or replace the record. Raises WriteError."""
+    record = {key: value for key, value in asdict(submission).items() if key != "folder"}
+    write_json(submission.folder / "submission.json", {"schema": SCHEMA, **record})
+
+
+def read_submission(folder: Path) -> Submission:
+    """Raises UserError when the record can't be read."""
+    path = folder / "submission.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record.pop("schema") != SCHEMA:
+            raise ValueError(f"it is not of schema {SCHEMA}")
+        return Submission(folder=folder, **{**record, "arrays": tuple(map(_array, record["arrays"]))})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"The record of a submission can't be read: {error}.",
+            str(path),
+            f"cancel its jobs (squeue -o %k shows them as fastrl:{folder.name}:N), then move the folder away",
+            exit_code=1,
+        ) from None
+
+
+def submissions(root: Path) -> Iterator[Submission]:
+    """Every submission under a results root, oldest first."""
+    for path in sorted(slurm_folder(root).glob("*/submission.json")):
+        yield read_submission(path.parent)
+
+
+def mark_cancelled(submission: Submission, tasks: list[TaskId]) -> None:
+    """Remember that tasks were cancelled on request."""
+    names = sorted({*_cancelled(submission.folder), *map(str, tasks)})
+    write_json(submission.folder / "cancelled.json", {"tasks": names})
+
+
+def newest(sent: Iterable[Submission], comments: Mapping[str, str]) -> dict[tuple[str, str], Submitted]:
+    """The newest submission of each (run id, stage); a report's key is ("", "report:<study>").
+
+    sent: oldest first. comments: job ids by comment, to find arrays whose submitter died before it wrote down
+    their ids.
+    """
+    found: dict[tuple[str, str], Submitted] = {}
+    for submission in sent:
+        cancelled = _cancelled(submission.folder)
+        for array in submission.arrays:
+            job_id = array.job_id or comments.get(submission.comment(array))
+            if job_id is None:
+                continue
+            for index, task in array.tasks.items():
+                name = TaskId(job_id, index)
+                stage = task.stage if task.run_id else f"{task.stage}:{submission.study}"
+                found[task.run_id, stage] = Submitted(submission, array, name, str(name) in cancelled)
+    return found
+
+
+def _cancelled(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(json.loads((folder / "cancelled.json").read_text(encoding="utf-8"))["tasks"])
+    except FileNotFoundError:
+        return frozenset()
+
+
+def _array(record: dict[str, Any]) -> JobArray:
+    tasks = {
+        int(index): StageTask(**{**task, "command": tuple(task["command"])})
+        for index, task in record["tasks"].items()
+    }
+    return JobArray(**{**record, "tasks": tasks})
