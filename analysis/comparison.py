@@ -69,6 +69,8 @@ class Readings:
         """Common seeds, the runs behind them, and why there is no comparison ("" when there is one)."""
         seeds = [seed for seed in self.by_seed(arm) if seed in self.by_seed(against)]
         run_ids = tuple(dict.fromkeys(each.runs[seed] for each in (arm, against) for seed in seeds))
+        if (arm.model, arm.dataset) != (against.model, against.dataset):
+            return seeds, run_ids, f"{against.label} has another policy or other training questions"
         if not seeds and self.by_seed(arm) and self.by_seed(against):
             return seeds, run_ids, f"no seed in common with {against.label}"
         return seeds, run_ids, self._refusal(run_ids, arm, against)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,9 @@ class Measure:
     needs_all: bool = False
     absent: str = ""
 
+
+WARM_UP_STEPS = 1
+"""The first steps of a run, which its mean seconds a step leave out."""
 
 _ROUNDING = 1 - 1e-9
 """Sums of the same seconds in another order agree to within this factor."""
@@ -79,23 +82,83 @@ def training_time(study: Study) -> Measure:
     """Seconds of training on the study's clock: all steps, without validations and checkpoints."""
 
     def by_run(study: Study) -> Mapping[str, float]:
-        totals = study.steps.groupby("run_id")[study.clock.key("step")].sum()
-        return {str(run_id): float(total) for run_id, total in totals.items()}
+        totals = study.steps.groupby("run_id")[study.clock.key("step")].agg(lambda own: own.sum(skipna=False))
+        return {str(run_id): float(total) for run_id, total in totals.dropna().items()}
 
     unit = study.clock.unit
     return Measure(f"training_time_{unit}", f"Time ({unit})", 1, Better.LOWER, 1.0, timed=True, by_run=by_run)
 
 
+def in_hours(time: Measure) -> Measure:
+    """A time in hours, of the same clock."""
+    header = time.header.replace("CPU-s", "CPU-h").replace("(s)", "(h)")
+    digits = 4 if "CPU" in header else 2  # a CPU clock is that of a small study
+    return replace(time, key=f"{time.key}_in_hours", header=header, digits=digits, scale=time.scale / 3600)
+
+
 def stage_time(study: Study, stages: tuple[str, ...], name: str) -> Measure:
-    """Mean seconds a step of one or several stages together, on the study's clock."""
+    """Mean seconds a step of one or several stages together, on the study's clock.
+
+    The first `WARM_UP_STEPS` of a run are left out: they fill caches and compile. Validation and checkpoints
+    are no part of a step's seconds.
+    """
 
     def by_run(study: Study) -> Mapping[str, float]:
         keys = [study.clock.key(stage) for stage in stages]
-        means = study.steps.groupby("run_id")[keys].mean().sum(axis=1)
+        warm = study.steps[study.steps["step"] > WARM_UP_STEPS]
+        means = warm.groupby("run_id")[keys].mean().sum(axis=1, skipna=False).dropna()
         return {str(run_id): float(mean) for run_id, mean in means.items()}
 
     unit = study.clock.unit
     return Measure(f"{'+'.join(stages)}_{unit}", name, 4, Better.LOWER, 1.0, timed=True, by_run=by_run)
+
+
+def first_step_time(study: Study) -> Measure:
+    """Seconds of the steps that `stage_time` leaves out."""
+
+    def by_run(study: Study) -> Mapping[str, float]:
+        cold = study.steps[study.steps["step"] <= WARM_UP_STEPS]
+        means = cold.groupby("run_id")[study.clock.key("step")].mean().dropna()
+        return {str(run_id): float(mean) for run_id, mean in means.items()}
+
+    unit = study.clock.unit
+    return Measure(f"first_step_{unit}", "first", 3, Better.LOWER, 1.0, timed=True, by_run=by_run)
+
+
+def total_of_steps(
+    study: Study, column: str, header: str, digits: int, scale: float, timed: bool = False
+) -> Measure:
+    """The sum of a step record's key over all steps of a run that has it at all."""
+
+    def by_run(study: Study) -> Mapping[str, float]:
+        if column not in study.steps:
+            return {}
+        totals = study.steps.groupby("run_id")[column].sum(min_count=1).dropna()
+        return {str(run_id): float(total) for run_id, total in totals.items()}
+
+    key = f"total_{column.replace('/', '_')}"
+    return Measure(key, header, digits, Better.LOWER, scale, timed=timed, by_run=by_run)
+
+
+def device_hours(study: Study) -> Measure:
+    """What training occupied: hours of wall-clock time times GPUs; without GPUs, hours on a CPU clock."""
+    gpus = {run_id: record.gpus for run_id, record in study.records.items() if record.trained}
+    on_gpus = any(gpus.values())
+    key = "timing_s/step" if on_gpus else "cpu_s/step"
+
+    def by_run(study: Study) -> Mapping[str, float]:
+        if key not in study.steps:
+            return {}
+        totals = study.steps.groupby("run_id")[key].agg(lambda own: own.sum(skipna=False)).dropna()
+        shares = {str(run_id): float(total) for run_id, total in totals.items()}
+        return {
+            run: total * (gpus[run] if on_gpus else 1)
+            for run, total in shares.items()
+            if gpus[run] or not on_gpus
+        }
+
+    unit = "GPU-h" if on_gpus else "CPU-h"
+    return Measure(f"training_{unit}", unit, 4, Better.LOWER, 1 / 3600, timed=True, by_run=by_run)
 
 
 def time_to_accuracy(study: Study, target: float) -> Measure:
@@ -105,7 +168,7 @@ def time_to_accuracy(study: Study, target: float) -> Measure:
         reached = {}
         for run_id, curve in study.validations.groupby("run_id"):
             seconds = first_crossing(curve["clock"].to_numpy(), curve["accuracy"].to_numpy(), target)
-            if seconds is not None:
+            if seconds is not None and np.isfinite(seconds):
                 reached[str(run_id)] = seconds
         return reached
 
@@ -130,7 +193,7 @@ def accuracy_at_time(study: Study, seconds: float) -> Measure:
         return {
             str(run_id): float(np.interp(seconds, curve["clock"], curve["accuracy"]))
             for run_id, curve in study.validations.groupby("run_id")
-            if curve["clock"].iloc[-1] >= seconds * _ROUNDING
+            if curve["clock"].iloc[-1] >= seconds * _ROUNDING  # False for a clock that is not known
         }
 
     unit = study.clock.unit
@@ -161,6 +224,8 @@ def mean_of_steps(column: str, header: str, digits: int, better: Better = Better
     """The mean of a step record's key over the steps that have it."""
 
     def by_run(study: Study) -> Mapping[str, float]:
+        if column not in study.steps:
+            return {}
         means = study.steps.groupby("run_id")[column].mean().dropna()
         return {str(run_id): float(mean) for run_id, mean in means.items()}
 
@@ -171,6 +236,8 @@ def last_step(column: str, header: str, digits: int, better: Better = Better.NEI
     """A step record's key at the last step that has it."""
 
     def by_run(study: Study) -> Mapping[str, float]:
+        if column not in study.steps:
+            return {}
         last = study.steps.groupby("run_id")[column].last().dropna()
         return {str(run_id): float(value) for run_id, value in last.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from experiments.run_directory import RunDirectory
 RESULTS_SCHEMA = 1
 """The version of `results.json` that this code reads."""
 
+CONFIG_SCHEMA = 1
+"""The version of `config.yaml`, and so of a run's other files, that this code reads."""
+
 STAGES = ("gen", "reward", "adv", "select", "old", "ref", "update_actor")
 """The timed parts of a training step, in the order in which they run; `step` is their sum."""
 
@@ -24,6 +27,9 @@ OPTIMISATION = ("adv", "select", "old", "ref", "update_actor")
 _REQUIRED = ("step", "epoch", "time", "rollout/n", "actor/updates", "tokens/total")
 _MEANS = ("select/kept_per_question_mean", "actor/entropy")
 """Required too, but null in a step that has nothing to average over."""
+
+_TIMES = ("cpu_s/", "timing_s/")
+"""Prefixes of seconds, which are null where the log of another trainer does not tell them."""
 
 _NOT_STARTED = "not started"
 
@@ -49,7 +55,8 @@ class RunRecord:
     states: of each planned stage; "not started" where nothing was tried. config: as resolved, empty before
     the run exists. steps: the step log's records, empty unless training is done. results: by benchmark, of
     finished evaluations. hardware: what the training ran on, "" when unknown. commit: of the code, or None.
-    dirty: whether the code had changes that the commit lacks.
+    dirty: whether the code had changes that the commit lacks. gpus: of the machine that trained. data: what
+    the training read, by split.
     """
 
     run_id: str
@@ -60,6 +67,8 @@ class RunRecord:
     hardware: str
     commit: str | None
     dirty: bool
+    gpus: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def trained(self) -> bool:
@@ -82,6 +91,11 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
     if not run.path.exists():
         return RunRecord(cell.run_id, dict.fromkeys(cell.stages, _NOT_STARTED), {}, (), {}, "", None, False)
     config = run.config()
+    if config.get("schema_version") != CONFIG_SCHEMA:
+        raise RecordError(
+            _relative(run, str(run.config_path)),
+            f"schema_version {config.get('schema_version')!r}, this version reads {CONFIG_SCHEMA}",
+        )
     if config.get("seed") != cell.seed:
         raise RecordError(
             _relative(run, str(run.config_path)), f"seed {config.get('seed')!r}, but the plan has {cell.seed}"
@@ -104,6 +118,8 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         hardware=_hardware(provenance),
         commit=provenance.get("commit"),
         dirty=bool(provenance.get("dirty")),
+        gpus=len((provenance.get("hardware") or {}).get("gpus") or ()),
+        data=provenance.get("data") or {},
     )
 
 
@@ -134,7 +150,12 @@ def _wrong_values(record: Mapping[str, Any], required: Sequence[str]) -> str:
     for key, value in record.items():
         if isinstance(value, float) and not math.isfinite(value):
             return f"{key} is {value}"
-    null = {key for key in _MEANS if key in record and record[key] is None}
+    null = {
+        key for key, value in record.items() if value is None and (key in _MEANS or key.startswith(_TIMES))
+    }
+    negative = [key for key in record if key.startswith(_TIMES) and (record[key] or 0) < 0]
+    if negative:
+        return f"{negative[0]} is {record[negative[0]]}: the clock went backwards"
     absent = [key for key in required if not isinstance(record.get(key), int | float) and key not in null]
     if absent:
         return f"no number for {', '.join(absent)}"

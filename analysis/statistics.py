@@ -82,18 +82,37 @@ def paired_ratio(values: Numbers, against: Numbers) -> Estimate:
 
 
 def bootstrap_mean(values: Numbers, seed: int) -> Estimate:
-    """The mean of independent values with its percentile bootstrap interval.
+    """The mean of independent values with its BCa bootstrap interval (Efron 1987).
 
     For a paired bootstrap give it the differences. The same seed gives the same interval.
     """
+    from scipy.special import ndtr, ndtri
+
     sample = _finite(values)
-    n = len(sample)
+    n, centre = len(sample), float(sample.mean())
     if n < LEAST_SEEDS:
-        return Estimate(float(sample.mean()), n, None)
+        return Estimate(centre, n, None)
+    if sample.min() == sample.max():
+        return Estimate(centre, n, (centre, centre))
     drawn = np.random.default_rng(seed).integers(0, n, (RESAMPLES, n))
+    means = sample[drawn].mean(axis=1)
+    bias = ndtri(((means < centre).mean() + (means <= centre).mean()) / 2)
+    left_out = (centre - sample) / (n - 1)  # a mean without one value, less the mean
+    acceleration = -(left_out**3).sum() / (6 * (left_out**2).sum() ** 1.5)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(sample[drawn].mean(axis=1), [tail, 1 - tail])
-    return Estimate(float(sample.mean()), n, (float(low), float(high)))
+    z = bias + ndtri([tail, 1 - tail])
+    low, high = np.quantile(means, ndtr(bias + z / (1 - acceleration * z)))
+    return Estimate(centre, n, (float(low), float(high)))
+
+
+def holm(p_values: Numbers) -> list[float]:
+    """p-values of several tests, adjusted so that they hold all at once (Holm 1979), in the given order."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(np.minimum(1.0, p[order] * np.arange(len(p), 0, -1)))
+    adjusted = np.empty_like(p)
+    adjusted[order] = stepped
+    return [float(value) for value in adjusted]
 
 
 def _t_quantile(degrees: int, comparisons: int) -> float:

@@ -6,6 +6,7 @@ measures when that evaluation is done too. A run with a corrupt record enters no
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class Arm:
     id: str
     label: str
     method: str
+    model: str
+    dataset: str
     tau: float | None
     groups: tuple[str, ...]
     runs: Mapping[int, str]
@@ -69,6 +72,7 @@ class Unfinished:
 class Study:
     """A plan and the records of its runs.
 
+    root: the results folder.
     records: by run id, those that could be read (also of runs in which no stage is done yet).
     steps: one row per training step >= 1 of each trained run: `run_id` and the flat keys of steps.jsonl, and
         `clock/total`, the clock's seconds since the start of training.
@@ -76,6 +80,7 @@ class Study:
     evaluations: run_id, benchmark, decoding, temperature, samples, metric, value; one row per number.
     """
 
+    root: Path
     plan: Plan
     clock: Clock
     arms: tuple[Arm, ...]
@@ -103,6 +108,12 @@ class Study:
         name = self.plan.baseline
         by_label = [arm for arm in self.arms if arm.label == name]
         return by_label or [arm for arm in self.arms if arm.method == name]
+
+    def baseline_of(self, arm: Arm) -> Arm:
+        """The baseline with the arm's own policy and training questions, where the study has one."""
+        named = [each for each in self._named_baseline() if _same_task(each, arm)]
+        alike = [each for each in self.arms if each.method == self.baseline.method and _same_task(each, arm)]
+        return [*named, *alike, self.baseline][0]
 
     def tagged(self, *groups: str) -> tuple[Arm, ...]:
         """Arms that carry one of the group tags, in the plan's order."""
@@ -145,6 +156,10 @@ class Study:
         return benchmark
 
 
+def _same_task(arm: Arm, other: Arm) -> bool:
+    return (arm.model, arm.dataset) == (other.model, other.dataset)
+
+
 def load_study(root: Path, name: str) -> Study:
     """Read the plan `<root>/studies/<name>/plan.json` and the runs that it names.
 
@@ -169,6 +184,7 @@ def load_study(root: Path, name: str) -> Study:
         records.pop(odd.cell.run_id, None)
         set_aside.append(odd)
     return Study(
+        root=root,
         plan=plan,
         clock=clock,
         arms=_arms(plan),
@@ -193,6 +209,8 @@ def _arms(plan: Plan) -> tuple[Arm, ...]:
             id=arm,
             label=cells[0].label,
             method=cells[0].method,
+            model=cells[0].model,
+            dataset=cells[0].dataset,
             tau=cells[0].tau,
             groups=tuple(dict.fromkeys(group for cell in cells for group in cell.groups)),
             runs={cell.seed: cell.run_id for cell in cells},
@@ -238,6 +256,8 @@ def _steps(records: Mapping[str, RunRecord], clock: Clock) -> DataFrame:
     ]
     empty = {"run_id": "str", **dict.fromkeys(step_keys(clock.prefix), "float")}
     frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(empty)).astype(empty)
+    unknown = [key for key in step_keys(clock.prefix) if frame[key].dtype == object]
+    frame[unknown] = frame[unknown].astype(float)  # null in every record
     frame["clock/total"] = frame.groupby("run_id", sort=False)[clock.key("step")].cumsum()
     return frame
 
@@ -249,7 +269,9 @@ def _validations(records: Mapping[str, RunRecord], clock: Clock) -> DataFrame:
     for run_id, record in records.items():
         seconds = 0.0
         for step in record.steps:
-            seconds += step[clock.key("step")] if step["step"] > 0 else 0.0
+            if step["step"] > 0:
+                own = step[clock.key("step")]
+                seconds += math.nan if own is None else own
             if "val/accuracy" in step:
                 rows.append((run_id, step["step"], float(step["val/accuracy"]), seconds))
     return pd.DataFrame(rows, columns=["run_id", "step", "accuracy", "clock"])

@@ -82,6 +82,15 @@ class Table:
         return frozenset(index for index, number in printed.items() if number == best)
 
 
+def reported_columns(table: Table) -> frozenset[int]:
+    """Indices of the columns that hold what the paper reports."""
+    return frozenset(
+        index
+        for index in range(len(table.columns))
+        if any(row.values[index].source is Source.REPORTED for row in table.rows)
+    )
+
+
 def reported_notes(rows: tuple[Row, ...]) -> tuple[str, ...]:
     """Where the reported values among the rows are from, as one sentence; nothing when there are none."""
     values = [value for row in rows for value in row.values]

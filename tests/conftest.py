@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -29,35 +31,47 @@ def _without_mlflow_variables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     yield
 
 
+_BROWSER_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--window-size=1600,1000",
+)
+_CONSOLE = re.compile(r":CONSOLE[:(]\d+\)?\] (.*)")
+
+
+@dataclass(frozen=True)
+class OpenedPage:
+    """A page as headless Chromium has it once its scripts have run. console: what it wrote to the console."""
+
+    html: str
+    console: tuple[str, ...]
+
+
 @pytest.fixture
-def page_text(tmp_path: Path) -> Callable[[str], str]:
-    """A function that opens an address in headless Chromium and returns the page, scripts run, as HTML."""
+def browse(tmp_path: Path) -> Callable[..., OpenedPage]:
+    """A function that opens an address in headless Chromium: `browse(address, *flags, seconds=60)`."""
     browser = next((path for path in map(shutil.which, _BROWSERS) if path), None)
     if browser is None:
         pytest.skip(f"needs one of {', '.join(_BROWSERS)}")
 
-    def opened(address: str) -> str:
-        return subprocess.run(
-            [
-                browser,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                f"--user-data-dir={tmp_path / 'browser'}",
-                "--window-size=1600,1000",
-                "--virtual-time-budget=60000",
-                "--dump-dom",
-                address,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=True,
-        ).stdout
+    def opened(address: str, *flags: str, seconds: int = 60) -> OpenedPage:
+        """seconds: of virtual time that the page's scripts get."""
+        command = [browser, *_BROWSER_FLAGS, *flags, f"--user-data-dir={tmp_path / 'browser'}"]
+        command += [f"--virtual-time-budget={1000 * seconds}", "--dump-dom", address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+        return OpenedPage(done.stdout, tuple(_CONSOLE.findall(done.stderr)))
 
     return opened
+
+
+@pytest.fixture
+def page_text(browse: Callable[..., OpenedPage]) -> Callable[[str], str]:
+    """A function that opens an address in headless Chromium and returns the page, scripts run, as HTML."""
+    return lambda address: browse(address).html

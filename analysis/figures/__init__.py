@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from analysis.figures import figure1, figure3, figure7, lag
+from analysis.figures import figure1, figure3, figure5, figure6, figure7, lag, profiles, stages
 from analysis.figures.spec import FigureSpec
 
 FIGURES: dict[str, FigureSpec] = {
-    spec.name: spec for spec in (figure1.FIGURE, figure3.FIGURE, figure7.FIGURE, lag.FIGURE)
+    spec.name: spec
+    for spec in (
+        figure1.FIGURE,
+        figure3.FIGURE,
+        figure5.FIGURE,
+        figure6.FIGURE,
+        figure7.FIGURE,
+        lag.FIGURE,
+        profiles.FIGURE,
+        stages.FIGURE,
+    )
 }

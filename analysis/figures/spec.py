@@ -40,14 +40,21 @@ class FigureSpec:
 
 def render(spec: FigureSpec, study: Study, formats: tuple[str, ...]) -> dict[str, bytes]:
     """The figure as bytes by format (`png`, `pdf`, `svg`); the same records give the same bytes."""
+    return figure_bytes(spec.size, lambda figure: spec.draw(study, figure), formats)
+
+
+def figure_bytes(
+    size: tuple[float, float], draw: Callable[[Figure], None], formats: tuple[str, ...]
+) -> dict[str, bytes]:
+    """What `draw` puts onto an empty figure of this size (inches), in the paper's style, by format."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     files = {}
     with paper_style():
-        figure = Figure(figsize=spec.size, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        spec.draw(study, figure)
+        draw(figure)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once, the same in every format
         for file_format in formats:

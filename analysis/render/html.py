@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no scripts, styles and figures inside."""
+"""The report as one HTML page that needs nothing else: styles, figures and a small script inside."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from analysis.claims.claim import Claim, Verdict
 from analysis.render.page import Page, ShownFigure
 from analysis.render.text import header, header_groups, provenance, seeds_text, written
-from analysis.table import Table
-from analysis.tables.columns import PAPER_GROUP
+from analysis.table import Table, reported_columns
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,7 +62,8 @@ def _claim(claim: Claim) -> dict[str, object]:
 def _table(table: Table) -> dict[str, object]:
     """A table as the template wants it: spanning headers, headers, rows of cells with tooltips."""
     best = [table.best_rows(column) for column in range(len(table.columns))]
-    kinds = ["reported" if column.group.startswith(PAPER_GROUP) else "" for column in table.columns]
+    reported = reported_columns(table)
+    kinds = ["reported" if column in reported else "" for column in range(len(table.columns))]
     starts = _group_starts(table)
     rows = []
     for index, row in enumerate(table.rows):
@@ -74,6 +74,7 @@ def _table(table: Table) -> dict[str, object]:
                     "text": written(value, table.columns[column], row.n),
                     "best": index in best[column],
                     "title": provenance(value),
+                    "value": "" if value.value is None else f"{value.value:.12g}",
                     "classes": _classes(kinds[column], column in starts),
                 }
             )

@@ -11,6 +11,8 @@ from analysis.table import Better, Column, Form, Table
 from analysis.values import Source, Value
 
 DASH = "—"
+_ROUNDING = 0.5
+"""Of the last printed digit: an interval whose middle is further from its value is written by its limits."""
 _ARROWS = {Better.HIGHER: "\u00a0↑", Better.LOWER: "\u00a0↓", Better.NEITHER: ""}
 
 
@@ -77,6 +79,9 @@ def _interval(value: Value, column: Column) -> str:
     if value.value is None or value.ci is None or value.ci[0] == value.ci[1]:
         return ""
     low, high = value.ci
-    if column.form is Form.RATIO:
-        return f"[{low:.{column.digits}f}, {high:.{column.digits}f}]"
+    lopsided = abs((low + high) / 2 - value.value) > _ROUNDING * 10.0**-column.digits
+    if column.form is Form.RATIO or lopsided:
+        sign = "+" if column.form is Form.DIFFERENCE else "-"
+        limits = [f"{limit + 0.0:{sign}.{column.digits}f}".replace("-", "−") for limit in (low, high)]
+        return f"[{', '.join(limits)}]"
     return f"± {(high - low) / 2:.{column.digits}f}"

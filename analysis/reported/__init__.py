@@ -2,7 +2,7 @@
 
 Columns: item (the paper's table or figure), section, version ("" for all), training_set, model, method,
 tau ("" where the method's own value is meant), metric, value, unit. Where the paper contradicts itself, both
-figures have a row.
+figures have a row, the table's own first.
 """
 
 from __future__ import annotations
@@ -41,17 +41,6 @@ def reported_figures(name: str) -> tuple[Reported, ...]:
     path = Path(__file__).parent / f"{name}.csv"
     with path.open(encoding="utf-8", newline="") as stream:
         return tuple(_figure(row) for row in csv.DictReader(stream))
-
-
-def reported_figure(
-    name: str, training_set: str, method: str, metric: str, tau: float | None = None
-) -> Reported | None:
-    """The first row of a table's CSV with these fields, None when the paper's text gives no such figure."""
-    wanted = (training_set, method, metric, tau)
-    for figure in reported_figures(name):
-        if (figure.training_set, figure.method, figure.metric, figure.tau) == wanted:
-            return figure
-    return None
 
 
 def _figure(row: dict[str, str]) -> Reported:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from analysis.tables import lag, table1, table2, table4, table5, table7, table8, time_to_accuracy
+from analysis.tables import (
+    comparison,
+    cost,
+    lag,
+    table1,
+    table2,
+    table3,
+    table4,
+    table5,
+    table6,
+    table7,
+    table8,
+    table9,
+    time_to_accuracy,
+)
 from analysis.tables.spec import TableSpec
 
 TABLES: dict[str, TableSpec] = {
@@ -10,11 +24,16 @@ TABLES: dict[str, TableSpec] = {
     for spec in (
         table1.TABLE,
         table2.TABLE,
+        table3.TABLE,
         table4.TABLE,
         table5.TABLE,
+        table6.TABLE,
         table7.TABLE,
         table8.TABLE,
+        table9.TABLE,
         time_to_accuracy.TABLE,
+        comparison.TABLE,
+        cost.TABLE,
         lag.TABLE,
     )
 }

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.comparison import read
 from analysis.measures import Measure, accuracy, decoding_name, setting
-from analysis.reported import reported_figure
+from analysis.paper import figures_beside, paper_group, paper_setting
 from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form
 from analysis.values import Source, Value, missing, reported
 
-TRAINING_SET = "Geometry3K"
-"""The paper's training set whose reported figures stand beside measured ones: the one it ablates on."""
-
-PAPER_GROUP = f"Paper, {TRAINING_SET}"
-"""The spanning header over reported columns."""
-
 
 @dataclass(frozen=True)
 class ArmColumn:
-    """A column of a table over arms: its header, and the value of each arm."""
+    """A column of a table over arms: its header, and the value of each arm.
+
+    more: further values of an arm, which contradict the first; each gets a row of its own.
+    paper: the CSV of `analysis/reported` that the values are from or against, "" for none.
+    """
 
     column: Column
     value: Callable[[Arm], Value]
+    more: Callable[[Arm], tuple[Value, ...]] = lambda arm: ()
+    paper: str = ""
 
 
 def mean_column(study: Study, measure: Measure, group: str = "") -> ArmColumn:
@@ -51,6 +51,19 @@ def difference_column(study: Study, measure: Measure, against: Arm, header: str,
     return ArmColumn(column, value)
 
 
+def change_column(study: Study, measure: Measure, header: str, group: str = "") -> ArmColumn:
+    """A measure's paired difference to the baseline of the arm's own policy and data."""
+    readings = read(study, measure)
+
+    def value(arm: Arm) -> Value:
+        baseline = study.baseline_of(arm)
+        return missing(Source.DERIVED) if arm.id == baseline.id else readings.difference(arm, baseline)
+
+    key, label = f"{measure.key}_minus_{study.baseline.label}", f"Change from {study.baseline.label} (points)"
+    column = Column(key, header, measure.digits, Better.NEITHER, Form.DIFFERENCE, group or label)
+    return ArmColumn(column, value)
+
+
 def accuracy_columns(study: Study, benchmark: str, full: Arm) -> tuple[ArmColumn, ...]:
     """In-domain accuracy in every decoding, then the hottest one's change from an arm."""
     hottest = study.main_decoding(benchmark)
@@ -70,10 +83,11 @@ def accuracy_columns(study: Study, benchmark: str, full: Arm) -> tuple[ArmColumn
 
 
 def speed_column(study: Study, time: Measure, header: str = "Speed", group: str = "") -> ArmColumn:
-    """How many times less of a time an arm takes than the study's baseline, whose own speed is 1."""
-    readings, baseline = read(study, time), study.baseline
+    """How many times less of a time an arm takes than its baseline, whose own speed is 1."""
+    readings = read(study, time)
 
     def value(arm: Arm) -> Value:
+        baseline = study.baseline_of(arm)
         speed = readings.speed(arm, baseline)
         return replace(speed, ci=None) if arm.id == baseline.id else speed
 
@@ -81,20 +95,61 @@ def speed_column(study: Study, time: Measure, header: str = "Speed", group: str 
     return ArmColumn(column, value)
 
 
-def reported_column(
-    name: str, metric: str, header: str, form: Form, digits: int, by_tau: bool = False
-) -> ArmColumn:
-    """What the paper reports for the arm's method, by a table's CSV in `analysis/reported`.
+def paper_columns(
+    study: Study,
+    arms: Sequence[Arm],
+    table: str,
+    metric: str,
+    header: str,
+    form: Form,
+    digits: int,
+    measured: ArmColumn | None = None,
+    by_tau: bool = False,
+) -> tuple[ArmColumn, ...]:
+    """What the paper reports for each arm's method, by a table's CSV in `analysis/reported`.
 
-    by_tau: for the arm's threshold too; otherwise for the method as the paper sets it.
+    measured: the column that it stands for, in the same unit; where an arm's policy and data are the paper's
+    own, a second column has what was measured minus what is reported. by_tau: see `figures_beside`.
     """
+    group = paper_group(study, arms, table)
+
+    def figures(arm: Arm) -> tuple[Value, ...]:
+        found = figures_beside(study, arm, table, metric, by_tau)
+        return tuple(reported(figure.value, figure.place) for figure in found)
+
+    def first(arm: Arm) -> Value:
+        return (*figures(arm), missing(Source.REPORTED))[0]
+
+    column = Column(f"reported_{metric}", header, digits, Better.NEITHER, form, group)
+    columns = [ArmColumn(column, first, lambda arm: figures(arm)[1:], table)]
+    if measured is not None and any(paper_setting(study, arm, table).own for arm in arms):
+        columns.append(_minus_paper(study, measured, columns[0]))
+    return tuple(columns)
+
+
+def _minus_paper(study: Study, measured: ArmColumn, paper: ArmColumn) -> ArmColumn:
+    """What was measured minus what is reported, of the arms with the paper's own policy and data."""
 
     def value(arm: Arm) -> Value:
-        figure = reported_figure(name, TRAINING_SET, arm.method, metric, arm.tau if by_tau else None)
-        return reported(figure.value, figure.place) if figure else missing(Source.REPORTED)
+        if not paper_setting(study, arm, paper.paper).own:
+            return missing(Source.DERIVED, "the policy or the data are not the paper's own")
+        return _minus(measured.value(arm), paper.value(arm))
 
-    column = Column(f"reported_{metric}", header, digits, Better.NEITHER, form, PAPER_GROUP)
-    return ArmColumn(column, value)
+    def more(arm: Arm) -> tuple[Value, ...]:
+        own = paper_setting(study, arm, paper.paper).own
+        return tuple(_minus(measured.value(arm), each) for each in paper.more(arm)) if own else ()
+
+    shown = paper.column
+    key, header = f"{measured.column.key}_minus_{shown.key}", "measured − paper"
+    column = Column(key, header, shown.digits, Better.NEITHER, Form.DIFFERENCE, shown.group)
+    return ArmColumn(column, value, more, paper.paper)
+
+
+def _minus(measured: Value, figure: Value) -> Value:
+    if measured.value is None or figure.value is None:
+        return missing(Source.DERIVED)
+    ci = (measured.ci[0] - figure.value, measured.ci[1] - figure.value) if measured.ci else None
+    return replace(measured, value=measured.value - figure.value, ci=ci, source=Source.DERIVED)
 
 
 def renamed(column: ArmColumn, header: str) -> ArmColumn:

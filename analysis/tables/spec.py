@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from analysis.paper import difference_note
 from analysis.statistics import CONFIDENCE
 from analysis.study import Arm, Study
 from analysis.table import Row, Table, missing_notes, reported_notes
 from analysis.tables.columns import ArmColumn
+from analysis.values import Source, missing
 
 
 class TableSpec(Protocol):
@@ -48,7 +50,8 @@ class ArmTable:
             return Table(self.name, self.title, self.paper_item, self.corner, (), (), (), (), seeds=True)
         filled = self.columns(study, arms)
         columns = tuple(each.column for each in filled)
-        rows = tuple(Row(self.row_label(arm), tuple(each.value(arm) for each in filled)) for arm in arms)
+        rows = tuple(row for arm in arms for row in self._rows(arm, filled))
+        papers = tuple(dict.fromkeys(each.paper for each in filled if each.paper))
         return Table(
             name=self.name,
             title=self.title,
@@ -56,10 +59,23 @@ class ArmTable:
             corner=self.corner,
             columns=columns,
             rows=rows,
-            notes=(*self.notes(study), *reported_notes(rows)),
+            notes=(*self.notes(study), *reported_notes(rows), *difference_note(study, arms, papers)),
             gaps=(*missing_notes(rows, columns), *completeness(study, arms)),
             seeds=True,
         )
+
+    def _rows(self, arm: Arm, columns: Sequence[ArmColumn]) -> Iterator[Row]:
+        """The arm's row, then one for each further figure that contradicts the paper's first."""
+        label = self.row_label(arm)
+        yield Row(label, tuple(each.value(arm) for each in columns))
+        further = [each.more(arm) for each in columns]
+        for index in range(max(map(len, further), default=0)):
+            values = tuple(
+                more[index] if index < len(more) else missing(each.value(arm).source)
+                for more, each in zip(further, columns, strict=True)
+            )
+            notes = [value.note for value in values if value.source is Source.REPORTED and value.note]
+            yield Row(f"{label}, in the paper's {notes[0].partition(':')[0]}", values)
 
 
 def unique(arms: Sequence[Arm | None]) -> tuple[Arm, ...]:

@@ -9,17 +9,17 @@ from analysis.study import Arm, Study
 from analysis.table import Form
 from analysis.tables.columns import (
     ArmColumn,
-    difference_column,
+    change_column,
     mean_column,
+    paper_columns,
     renamed,
-    reported_column,
     speed_column,
 )
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
 
 
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
-    benchmark, others, baseline = study.plan.report.in_domain, study.plan.report.out_of_domain, study.baseline
+    benchmark, others = study.plan.report.in_domain, study.plan.report.out_of_domain
     columns = [
         mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
         for decoding in study.decodings(benchmark)
@@ -33,22 +33,21 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     average = mean_accuracy(others, study.main_decoding(others[0])) if others else None
     if average and len(others) > 1:
         columns.append(mean_column(study, average, columns[-1].column.group))
-    change = f"Change from {baseline.label} (points)"
-    columns.append(
-        difference_column(
-            study, accuracy(benchmark, decoding), baseline, f"in, {decoding_name(decoding)}", change
-        )
-    )
+    columns.append(change_column(study, accuracy(benchmark, decoding), f"in, {decoding_name(decoding)}"))
+    gain = None
     if average:
-        header = "out" if len(others) == 1 else "out, Avg"
-        columns.append(difference_column(study, average, baseline, header, change))
+        gain = change_column(study, average, "out" if len(others) == 1 else "out, Avg")
+        columns.append(gain)
     time = training_time(study)
+    speed = speed_column(study, time, group="Training")
     return (
         *columns,
         mean_column(study, time, "Training"),
-        speed_column(study, time, group="Training"),
-        reported_column("table1", "out_of_domain_gain", "gain out", Form.DIFFERENCE, 2),
-        reported_column("table1", "speed", "Speed", Form.RATIO, 2),
+        speed,
+        *paper_columns(
+            study, arms, "table1", "out_of_domain_gain", "gain out", Form.DIFFERENCE, 2, measured=gain
+        ),
+        *paper_columns(study, arms, "table1", "speed", "Speed", Form.RATIO, 2, measured=speed),
     )
 
 

@@ -11,7 +11,7 @@ from analysis.tables.columns import (
     ArmColumn,
     accuracy_columns,
     mean_column,
-    reported_column,
+    paper_columns,
     speed_column,
 )
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note, unique
@@ -25,13 +25,14 @@ def _arms(study: Study) -> Sequence[Arm]:
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     full = study.main_arm("fastrl") or arms[0]
     time = training_time(study)
+    speed = speed_column(study, time, group="Training")
     return (
         *accuracy_columns(study, study.plan.report.in_domain, full),
         mean_column(study, mean_of_steps("rollout/n", "generated", 2), "Per question"),
         mean_column(study, mean_of_steps("select/kept_per_question_mean", "kept", 2), "Per question"),
         mean_column(study, time, "Training"),
-        speed_column(study, time, group="Training"),
-        reported_column("table2", "speed", "Speed", Form.RATIO, 2),
+        speed,
+        *paper_columns(study, arms, "table2", "speed", "Speed", Form.RATIO, 2, measured=speed),
     )
 
 

@@ -10,8 +10,8 @@ from analysis.table import Form
 from analysis.tables.columns import (
     ArmColumn,
     mean_column,
+    paper_columns,
     renamed,
-    reported_column,
     speed_column,
 )
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
@@ -20,6 +20,7 @@ from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     benchmark, others = study.plan.report.in_domain, study.plan.report.out_of_domain
     time = training_time(study)
+    speed = speed_column(study, time, group="Training")
     columns = [mean_column(study, mean_of_steps("select/kept_per_question_mean", "Kept", 2), "Per question")]
     columns += [
         mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
@@ -34,8 +35,8 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     return (
         *columns,
         mean_column(study, time, "Training"),
-        speed_column(study, time, group="Training"),
-        reported_column("table7", "speed", "Speed", Form.RATIO, 2, by_tau=True),
+        speed,
+        *paper_columns(study, arms, "table7", "speed", "Speed", Form.RATIO, 2, measured=speed, by_tau=True),
     )
 
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from analysis.comparison import read
 from analysis.measures import stage_time
+from analysis.paper import difference_note, figures_beside, paper_group
 from analysis.records import OPTIMISATION, STAGES
-from analysis.reported import reported_figure
-from analysis.study import Study
+from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form, Row, Table, missing_notes, reported_notes
-from analysis.tables.columns import PAPER_GROUP, TRAINING_SET
 from analysis.tables.spec import clock_note, completeness, interval_note, unique
 from analysis.values import Source, Value, missing, reported
 
@@ -43,12 +42,15 @@ class StageTable:
             return Table(self.name, self.title, self.paper_item, "Stage", (), (), (), (), seeds=False)
         baseline, ours = arms
         unit = study.clock.unit
-        seconds, paper = f"{unit} a step", f"{PAPER_GROUP} (s)"
+        seconds, paper = f"{unit} a step", paper_group(study, arms, "table8")
         columns = (
             *(Column(f"{arm.label}_{unit}", arm.label, 3, Better.NEITHER, group=seconds) for arm in arms),
             Column(f"speed_over_{baseline.label}", "Speed", 2, Better.NEITHER, Form.RATIO),
-            *(Column(f"reported_{arm.method}_s", arm.label, 2, Better.NEITHER, group=paper) for arm in arms),
-            Column("reported_speed", "Speed", 2, Better.NEITHER, Form.RATIO, PAPER_GROUP),
+            *(
+                Column(f"reported_{arm.method}_s", arm.label, 2, Better.NEITHER, group=f"{paper} (s)")
+                for arm in arms
+            ),
+            Column("reported_speed", "Speed", 2, Better.NEITHER, Form.RATIO, paper),
         )
         measures = [
             *((stage, stage_time(study, (stage,), _NAMES[stage])) for stage in STAGES),
@@ -62,8 +64,8 @@ class StageTable:
                 readings.mean(baseline),
                 readings.mean(ours),
                 readings.speed(ours, baseline) if key in _COMPARED else missing(Source.DERIVED),
-                *(_reported(arm.method, key) for arm in arms),
-                _reported(ours.method, f"{_REPORTED_SPEEDS.get(key, key)}_speed"),
+                *(_reported(study, arm, key) for arm in arms),
+                _reported(study, ours, f"{_REPORTED_SPEEDS.get(key, key)}_speed"),
             )
             rows.append(Row(measure.header, values))
         filled = tuple(rows)
@@ -75,7 +77,13 @@ class StageTable:
             corner="Stage",
             columns=columns,
             rows=filled,
-            notes=(interval_note(), speed_note, clock_note(study), *reported_notes(filled)),
+            notes=(
+                interval_note(),
+                speed_note,
+                clock_note(study),
+                *reported_notes(filled),
+                *difference_note(study, arms, ("table8",)),
+            ),
             gaps=(*missing_notes(filled, columns), *completeness(study, arms)),
             seeds=False,
         )
@@ -84,9 +92,9 @@ class StageTable:
 _REPORTED_SPEEDS = {"gen": "generation"}
 
 
-def _reported(method: str, metric: str) -> Value:
-    figure = reported_figure("table8", TRAINING_SET, method, metric)
-    return reported(figure.value, figure.place) if figure else missing(Source.REPORTED)
+def _reported(study: Study, arm: Arm, metric: str) -> Value:
+    figures = figures_beside(study, arm, "table8", metric)
+    return reported(figures[0].value, figures[0].place) if figures else missing(Source.REPORTED)
 
 
 TABLE = StageTable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,13 +19,15 @@ from analysis.tracking.snapshot import OVER, Snapshot, Tracked, records_digest, 
 from experiments.errors import UserError
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric, Param, Run
+    from mlflow.entities import DatasetInput, Metric, Param, Run
     from mlflow.tracking import MlflowClient
 
 Outcome = Literal["added", "updated", "unchanged"]
 
 _METRICS_A_BATCH = 1000
 _PARAMETERS_A_BATCH = 100
+_DIGEST_LETTERS = 36
+"""The most that MLflow takes of a data set's digest."""
 
 
 def upload(
@@ -54,6 +57,8 @@ def upload(
     identifier: str = run.info.run_id
     for parameter_batch in _batches(_parameters(snapshot) if before is None else [], _PARAMETERS_A_BATCH):
         client.log_batch(identifier, params=parameter_batch, synchronous=True)
+    if before is None and (datasets := _datasets(snapshot)):
+        client.log_inputs(identifier, datasets=datasets)
     for metric_batch in _batches(metrics, _METRICS_A_BATCH):
         client.log_batch(identifier, metrics=metric_batch, synchronous=True)
     for name, digest in now.artefacts.items():
@@ -87,6 +92,26 @@ def _parameters(snapshot: Snapshot) -> list[Param]:
     from mlflow.entities import Param
 
     return [Param(key, text) for key, text in parameters(snapshot.run.config()).items()]
+
+
+def _datasets(snapshot: Snapshot) -> list[DatasetInput]:
+    """The sets of questions that training read, by the digests of their contents."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    provenance = snapshot.run.provenance() or {}
+    return [
+        DatasetInput(
+            Dataset(
+                name=f"{snapshot.cell.dataset}/{split}",
+                digest=str(facts.get("digest", ""))[:_DIGEST_LETTERS],
+                source_type="fastrl",
+                source=json.dumps({"dataset": snapshot.cell.dataset, "split": split}),
+                profile=json.dumps({"questions": facts.get("questions")}),
+            ),
+            [InputTag("mlflow.data.context", split)],
+        )
+        for split, facts in (provenance.get("data") or {}).items()
+    ]
 
 
 def _step_metrics(snapshot: Snapshot, before: Tracked | None) -> Iterator[Metric]:

@@ -1,12 +1,14 @@
 """Write the tables, figures and report page of a study from its runs, finished or not.
 
 fastrl report study=laptop
-fastrl report study=laptop --only table1,figure3 --formats md,tex
+fastrl report study=laptop --only table1,figure3 --format md,tex
+fastrl report study=laptop --check --against docs/results/laptop
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from experiments.commands.arguments import (
     add_words,
@@ -15,6 +17,7 @@ from experiments.commands.arguments import (
     results_root,
     sorted_words,
 )
+from experiments.errors import UserError
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -23,7 +26,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--only", nargs="+", metavar="NAME", help="these tables and figures, not all of the study"
     )
     parser.add_argument(
-        "--formats", nargs="+", metavar="FORMAT", help="of md tex csv html png pdf (default: all)"
+        "--format",
+        "--formats",
+        dest="formats",
+        nargs="+",
+        metavar="FORMAT",
+        help="of md tex csv html png pdf svg (default: all)",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; exit with 1 and name each file of a report that the records do not give",
+    )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="FOLDER",
+        help="with --check: the report to check (default: the one in the results folder)",
     )
 
 
@@ -31,10 +50,20 @@ def execute(arguments: Namespace) -> int:
     words = sorted_words(arguments.words)
     study = named_study(words)
     refuse_overrides(words, ("paths",), "a report shows the runs of the study's plan")
-    from analysis.report import FORMATS, build_report
+    if arguments.against and not arguments.check:
+        raise UserError("--against says what --check checks.", "command line", "add --check")
+    from analysis.report import FORMATS, build_report, check_report
 
     root = results_root(words.overrides)
     only, formats = _names(arguments.only), _names(arguments.formats)
+    if arguments.check:
+        folder = arguments.against or root / "studies" / study
+        different = check_report(root, study, folder, only, formats or FORMATS)
+        for line in different:
+            print(f"{folder}/{line}")
+        if not different:
+            print(f"{folder} is what the records give")
+        return 1 if different else 0
     print(build_report(root=root, study=study, only=only, formats=formats or FORMATS))
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,35 @@ from synthetic_study import FULL_ARMS, LAG_ARMS, write_study
 
 from analysis.study import Study, load_study
 
+CORRELATION = {
+    "schema": 1,
+    "trajectories": 2048,
+    "groups": 256,
+    "correlations": [
+        {
+            "subset": subset,
+            "pairs": pairs,
+            "pearson": {"value": value, "n": 250, "ci": [value - 0.04, value + 0.04]},
+            "spearman": {"value": value - 0.05, "n": 250, "ci": [value - 0.1, value]},
+        }
+        for subset, pairs, value in (
+            ("all", 4100, 0.71),
+            ("both correct", 2900, 0.66),
+            ("both wrong", 1200, 0.5),
+        )
+    ],
+}
+"""What `fastrl correlate` writes, as far as Figure 5 reads it."""
+
 
 @pytest.fixture(scope="session")
 def full_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results root with the study `full`: every kind of arm, five seeds each. Read only."""
     root = tmp_path_factory.mktemp("full")
     write_study(root, FULL_ARMS, "full")
+    correlated = root / "studies" / "full" / "correlate" / "correlate.json"
+    correlated.parent.mkdir()
+    correlated.write_text(json.dumps(CORRELATION))
     return root
 
 

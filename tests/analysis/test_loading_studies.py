@@ -93,6 +93,28 @@ def test_a_spoilt_step_sets_its_run_aside_by_file_and_line(
     assert reason in found
 
 
+def test_two_attempts_that_wrote_the_same_step_are_named(root: Path) -> None:
+    path = run_folder(root) / "steps.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:20], *lines[15:]]))
+    where, reason = only_set_aside(load_study(root, "laptop"))
+    assert where.endswith("steps.jsonl, line 21")
+    assert "step 15 follows step 19" in reason
+
+
+def test_a_run_of_another_schema_version_is_set_aside(root: Path) -> None:
+    path = run_folder(root) / "config.yaml"
+    path.write_text(path.read_text().replace("schema_version: 1", "schema_version: 2"))
+    where, reason = only_set_aside(load_study(root, "laptop"))
+    assert where.endswith("config.yaml") and reason == "schema_version 2, this version reads 1"
+
+
+def test_seconds_below_zero_are_a_clock_that_went_backwards(root: Path) -> None:
+    rewrite_step(root, lambda step: step.update({"cpu_s/gen": -0.5}))
+    where, reason = only_set_aside(load_study(root, "laptop"))
+    assert where.endswith(f"line {STEP_RECORD}") and reason == "cpu_s/gen is -0.5: the clock went backwards"
+
+
 def test_a_gap_in_the_steps_is_named(root: Path) -> None:
     path = run_folder(root) / "steps.jsonl"
     lines = path.read_text().splitlines(keepends=True)

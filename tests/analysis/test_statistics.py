@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from analysis.statistics import (
     LEAST_SEEDS,
     bootstrap_mean,
+    holm,
     mean,
     mean_of_columns,
     paired_difference,
@@ -69,10 +70,38 @@ def test_bootstrap_agrees_with_scipy_and_repeats_itself() -> None:
     estimate = bootstrap_mean(sample, seed=0)
     assert estimate == bootstrap_mean(sample, seed=0)
     expected = scipy.stats.bootstrap(
-        (sample,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
+        (sample,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(1)
     ).confidence_interval
     width = expected.high - expected.low
     assert estimate.ci == pytest.approx((expected.low, expected.high), abs=0.03 * width)
+
+
+def test_a_skewed_samples_bootstrap_interval_is_skewed_as_scipys() -> None:
+    sample = np.random.default_rng(5).lognormal(0, 1, 12)
+    estimate = bootstrap_mean(sample, seed=0)
+    expected = scipy.stats.bootstrap(
+        (sample,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(1)
+    ).confidence_interval
+    assert estimate.ci is not None
+    assert estimate.ci[1] - estimate.value > 1.3 * (estimate.value - estimate.ci[0])
+    assert estimate.ci == pytest.approx((expected.low, expected.high), rel=0.04)
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    assert bootstrap_mean([0.1, 0.1, 0.1], seed=0).ci == pytest.approx((0.1, 0.1))
+
+
+def test_holm_steps_down() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_lies_between_the_p_value_and_bonferronis(p: list[float]) -> None:
+    adjusted = holm(p)
+    for one, after in zip(p, adjusted, strict=True):
+        assert one <= after <= min(1.0, one * len(p)) + 1e-12
+    assert all(a <= b for a, b in zip(np.array(adjusted)[np.argsort(p)], sorted(adjusted), strict=True))
 
 
 def test_the_interval_covers_as_often_as_it_says() -> None:

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_study import FASTRL, GRPO, IN_DOMAIN, write_study
 
+from analysis.tracking.compare import compare_runs
 from analysis.tracking.names import (
     LONGEST_PARAMETER,
     evaluation_metrics,
@@ -31,6 +32,7 @@ from analysis.tracking.names import (
 from analysis.tracking.store import default_uri, open_client
 from analysis.tracking.sync import SyncReport, sync_study
 from analysis.tracking.ui import serve
+from experiments.cli import main
 from experiments.errors import UserError
 from experiments.identity import flattened, identity_part
 from experiments.locks import acquire
@@ -131,6 +133,10 @@ def test_a_run_arrives_with_parameters_metrics_by_step_tags_and_artefacts(root: 
         assert (tags["git_commit"], tags["source"]) == ("0123456789abcdef", "measured")
         assert tags.get("tau") == (None if cell.tau is None else "0.8")
         assert run.info.status == "FINISHED"
+        inputs = open_client(default_uri(root)).get_run(run.info.run_id).inputs.dataset_inputs
+        assert [(each.dataset.name, each.dataset.digest) for each in inputs] == [
+            ("laptop_geometry/train", "7ra1")
+        ]
         artefacts = Path(run.info.artifact_uri.removeprefix("file://"))
         for name in ("config.yaml", "provenance.json", "steps.jsonl", f"eval/{IN_DOMAIN}/results.json"):
             assert (artefacts / name).read_bytes() == (directory.path / name).read_bytes()
@@ -253,6 +259,45 @@ def test_a_run_that_was_never_tried_is_not_there(root: Path) -> None:
     run.status_path.unlink()
     assert sync_study(root, "laptop", None).not_started == 1
     assert tracked_runs(root) == {}
+
+
+def test_runs_are_compared_by_their_tags(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = write_study(root, (dataclasses.replace(GRPO, seeds=3), dataclasses.replace(FASTRL, seeds=2)))
+    sync_study(root, "laptop", None)
+    metric = f"eval/{IN_DOMAIN}/t1/accuracy"
+    comparison = compare_runs(default_uri(root), "laptop", metric, ("method", "tau"))
+    assert {group.values for group in comparison.groups} == {("grpo", "—"), ("fastrl", "0.8")}
+    by_name = {group.values[0]: group.estimate for group in comparison.groups}
+    for method, seeds in (("grpo", 3), ("fastrl", 2)):
+        results = [
+            RunDirectory(root / "runs" / cell.run_id).results(IN_DOMAIN) or {}
+            for cell in plan.cells
+            if cell.method == method
+        ]
+        values = [each["decodings"]["t1"]["metrics"]["accuracy"] for each in results]
+        estimate = by_name[method]
+        assert estimate is not None and estimate.value == pytest.approx(sum(values) / seeds)
+        assert (estimate.ci is None) == (seeds < 3)
+    plot = tmp_path / "plot.svg"
+    words = ["compare", "study=laptop", f"metric={metric}", "by=label", f"paths.root={root}"]
+    assert main([*words, "--plot", str(plot)]) == 0
+    assert "FastRL" in capsys.readouterr().out
+    assert plot.read_bytes().startswith(b"<?xml")
+    for wrong, message in ((f"metric={metric}x", "no such"), ("by=methode", 'did you mean "method"')):
+        key = wrong.partition("=")[0]
+        assert main([*(word for word in words if not word.startswith(key)), wrong]) == 2
+        assert message.replace("no such", "has a metric") in capsys.readouterr().err
+
+
+def test_a_label_can_not_steer_the_terminal(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = dataclasses.replace(GRPO, seeds=1, label="GRPO\x1b[2J$(reboot) `x`")
+    write_study(root, (hostile,))
+    sync_study(root, "laptop", None)
+    assert main(["compare", "study=laptop", "metric=rollout/n", f"paths.root={root}"]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and "$(reboot)" in shown
 
 
 def test_a_damaged_run_is_named_and_the_others_are_tracked(root: Path) -> None:

@@ -1,0 +1,100 @@
+"""EasyR1: `experiment_log.jsonl`, one nested object a step, and `experiment_config.json` beside it.
+
+A restart begins the log anew, so earlier ones that were kept (`experiment_log*.jsonl`) are read too; of a
+step that several have, the newest file's counts. The last step has two lines; the second adds to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.foreign.log import ForeignLog, StepSizes, json_lines, json_object, no_sizes, number, step_record
+from experiments.errors import UserError
+from experiments.identity import flattened
+
+_CONFIG = "experiment_config.json"
+
+
+def read(folder: Path, sizes: StepSizes | None) -> ForeignLog:
+    """Read a checkpoint folder of EasyR1. Raises UserError for logs that are missing or damaged.
+
+    Seconds are normalised: rewards are computed in the background, so `reward` is the time to ask for them
+    and the wait for them lies in `adv`; both are reward here. `step` is the sum of the work, without
+    validation and checkpoints, which EasyR1's own contains.
+    """
+    logs = sorted(folder.glob("experiment_log*.jsonl"), key=lambda path: (path.stat().st_mtime, path.name))
+    if not logs:
+        raise UserError(
+            "There is no experiment_log.jsonl.", str(folder), "name the run's save_checkpoint_path"
+        )
+    config_path = folder / _CONFIG
+    config = flattened(json_object(config_path)) if config_path.is_file() else {}
+    sizes = sizes or _sizes(config)
+    if sizes is None:
+        raise no_sizes("EasyR1 without its experiment_config.json", folder)
+    by_step: dict[int, dict[str, Any]] = {}
+    for path in logs:
+        seen: set[int] = set()
+        for _, record in json_lines(path):
+            step = record.pop("step")
+            earlier = by_step.get(step, {}) if step in seen else {}
+            by_step[step] = {**earlier, **_slashed(record)}
+            seen.add(step)
+    epochs = number(config, "trainer.total_epochs")
+    last = max(by_step, default=0)
+    records = [_record(step, by_step[step], sizes, last, int(epochs or 1)) for step in sorted(by_step)]
+    return ForeignLog(
+        tuple(records),
+        tuple(logs),
+        number(config, "worker.actor.optim.lr"),
+        None if epochs is None else int(epochs),
+    )
+
+
+def _sizes(config: Mapping[str, Any]) -> StepSizes | None:
+    n, questions = number(config, "worker.rollout.n"), number(config, "data.rollout_batch_size")
+    batch = number(config, "worker.actor.global_batch_size")
+    passes = number(config, "worker.actor.ppo_epochs") or 1
+    if not n or not questions or not batch:
+        return None
+    return StepSizes(int(n), int(questions), max(1, round(questions / batch * passes)))
+
+
+def _record(
+    step: int, metrics: Mapping[str, Any], sizes: StepSizes, last: int, epochs: int
+) -> dict[str, Any]:
+    accuracy = number(metrics, "val/accuracy_reward", "val/accuracy")
+    if step == 0:
+        return {"step": 0, **({} if accuracy is None else {"val/accuracy": accuracy})}
+    seconds = {name: number(metrics, f"timing_s/{name}") for name in ("gen", "old", "ref", "update_actor")}
+    waited = [number(metrics, f"timing_s/{name}") for name in ("reward", "adv")]
+    known = [value for value in waited if value is not None]
+    seconds |= {"reward": sum(known) if known else None, "adv": 0.0, "select": 0.0}
+    seconds["ref"] = seconds["ref"] or 0.0  # absent without a KL term
+    besides = {name: number(metrics, f"timing_s/{name}") or 0.0 for name in ("validation", "save_checkpoint")}
+    return step_record(
+        step,
+        (step - 1) * epochs // last,
+        seconds,
+        besides,
+        sizes,
+        number(metrics, "response_length/mean"),
+        {
+            "actor/entropy": number(metrics, "actor/entropy_loss", "actor/entropy"),
+            "actor/loss": number(metrics, "actor/pg_loss"),
+            "actor/kl": number(metrics, "actor/kl_loss", "actor/ppo_kl"),
+            "actor/grad_norm": number(metrics, "actor/grad_norm"),
+            "actor/lr": number(metrics, "actor/lr"),
+            "reward/mean": number(metrics, "reward/overall", "critic/score/mean"),
+            "reward/accuracy": number(metrics, "reward/accuracy"),
+            "reward/format": number(metrics, "reward/format"),
+            "val/accuracy": accuracy,
+        },
+    )
+
+
+def _slashed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested metrics by keys with slashes."""
+    return {key.replace(".", "/"): value for key, value in flattened(record).items()}

@@ -1,0 +1,135 @@
+"""A metric of tracked runs by their tags, as MLflow's search finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.figures.spec import figure_bytes
+from analysis.figures.style import COLUMN_WIDTH, colour
+from analysis.statistics import Estimate, mean
+from analysis.tracking.names import metric_name
+from analysis.tracking.store import open_client, shown
+from experiments.errors import UserError, did_you_mean, listed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+_ABSENT = "—"
+
+
+@dataclass(frozen=True)
+class ComparedGroup:
+    """The runs with the same values of the compared tags. without: of them, the runs without the metric."""
+
+    values: tuple[str, ...]
+    estimate: Estimate | None
+    without: int
+
+    @property
+    def name(self) -> str:
+        return ", ".join(self.values)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A metric's last value, grouped by tags (`by`, such as method and tau)."""
+
+    study: str
+    metric: str
+    by: tuple[str, ...]
+    groups: tuple[ComparedGroup, ...]
+
+
+def compare_runs(uri: str, study: str, metric: str, by: Sequence[str]) -> Comparison:
+    """Group the runs of an experiment by tags, and average a metric's last value in each group.
+
+    uri: MLflow's tracking URI. Groups come in the order in which their runs were started. Raises UserError
+    for an experiment, metric or tag that MLflow does not have.
+    """
+    client = open_client(uri)
+    if client.get_experiment_by_name(study) is None:
+        raise UserError(
+            f'MLflow has no runs of the study "{study}".', shown(uri), f"track it: fastrl track study={study}"
+        )
+    runs = _search(uri, study)
+    column = f"metrics.{metric_name(metric)}"
+    metrics = [name.removeprefix("metrics.") for name in runs.columns if name.startswith("metrics.")]
+    if column not in runs:
+        way_out = f"{did_you_mean(metric, metrics)}metrics: {listed(metrics)}"
+        raise UserError(f'No run of {study} has a metric "{metric}".', shown(uri), way_out)
+    tags = [name.removeprefix("tags.") for name in runs.columns if name.startswith("tags.")]
+    for name in by:
+        if name not in tags:
+            own = [tag for tag in tags if not tag.startswith(("mlflow.", "fastrl."))]
+            way_out = f"{did_you_mean(name, own)}tags: {listed(own)}"
+            raise UserError(f'No run of {study} has a tag "{name}".', shown(uri), way_out)
+    return Comparison(study, metric, tuple(by), tuple(_groups(runs, column, by)))
+
+
+def _search(uri: str, study: str) -> DataFrame:
+    import mlflow
+
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(uri)
+    try:
+        found: Any = mlflow.search_runs(experiment_names=[study], order_by=["attributes.start_time ASC"])
+    finally:
+        mlflow.set_tracking_uri(before)
+    frame: DataFrame = found
+    return frame
+
+
+def _groups(runs: DataFrame, column: str, by: Sequence[str]) -> list[ComparedGroup]:
+    keys = runs[[f"tags.{name}" for name in by]].fillna(_ABSENT).agg(tuple, axis=1)
+    groups = []
+    for key in dict.fromkeys(keys):
+        values = runs.loc[[each == key for each in keys], column]
+        found = values.dropna().to_numpy()
+        estimate = mean(found) if len(found) else None
+        groups.append(ComparedGroup(tuple(map(_one_line, key)), estimate, len(values) - len(found)))
+    return groups
+
+
+def _one_line(text: str) -> str:
+    """A tag's text for a terminal: no control characters, which could move its cursor."""
+    return "".join(letter if letter.isprintable() else "�" for letter in str(text))
+
+
+def comparison_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """A header and a row a group, for the terminal."""
+    header = [*comparison.by, comparison.metric, "95 % interval", "runs", "without it"]
+    rows = []
+    for group in comparison.groups:
+        estimate = group.estimate
+        value = f"{estimate.value:.6g}" if estimate else _ABSENT
+        ci = f"{estimate.ci[0]:.6g} to {estimate.ci[1]:.6g}" if estimate and estimate.ci else _ABSENT
+        rows.append([*group.values, value, ci, str(estimate.n if estimate else 0), str(group.without or "")])
+    return header, rows
+
+
+def comparison_figure(comparison: Comparison, formats: tuple[str, ...]) -> dict[str, bytes]:
+    """The groups' means and intervals as a figure, by format."""
+    shown_groups = [group for group in comparison.groups if group.estimate]
+    height = 0.8 + 0.22 * max(len(shown_groups), 2)
+    return figure_bytes(
+        (COLUMN_WIDTH * 1.4, height), lambda figure: _draw(figure, comparison, shown_groups), formats
+    )
+
+
+def _draw(figure: Figure, comparison: Comparison, groups: Sequence[ComparedGroup]) -> None:
+    axes = figure.add_subplot()
+    for row, group in enumerate(groups):
+        own = colour(group.values[0])
+        if group.estimate is None:
+            continue
+        if group.estimate.ci:
+            axes.plot(group.estimate.ci, [row, row], color=own)
+        axes.plot(group.estimate.value, row, "o", color=own)
+    axes.set_yticks(range(len(groups)), [group.name for group in groups])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.margins(y=0.15)
+    axes.set_xlabel(comparison.metric)
