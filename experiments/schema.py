@@ -22,8 +22,10 @@ from pydantic_core import ErrorDetails
 
 from eval.benchmark_settings import BenchmarkSettings
 from eval.datasets.settings import DatasetSettings
+from experiments.cluster_settings import ClusterSettings
 from experiments.errors import did_you_mean, listed
 from experiments.policies.settings import ModelSettings
+from fastrl.engines.easyr1.settings import EasyR1Settings
 from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
 from fastrl.filters import FILTERS
 from fastrl.objectives import OBJECTIVES
@@ -36,9 +38,11 @@ METHOD_PARTS: dict[str, Mapping[str, type[Any]]] = {
     "rollouts": SCHEDULES,
     "selector": SELECTORS,
 }
-ENGINES: dict[str, type[Any]] = {"reference": EngineSettings}
-TRAINING: dict[str, type[Any]] = {"reference": TrainingSettings}
-"""The training settings that an engine reads, by the engine's name."""
+ENGINES: dict[str, type[Any]] = {
+    "reference": EngineSettings,
+    "easyr1": EasyR1Settings,
+    "easyr1_cpu": EasyR1Settings,
+}
 
 Settings = TypeVar("Settings")
 _STRICT = ConfigDict(
@@ -53,18 +57,6 @@ class Problem:
     key: str
     what: str
     way_out: str
-
-
-@dataclass(frozen=True)
-class ClusterSettings:
-    """Where a study's cells run. workers: cells at a time on this machine, None for one a core."""
-
-    name: str
-    workers: int | None
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers must be at least 1, or null for one a core; got {self.workers}")
 
 
 @dataclass(frozen=True)
@@ -114,7 +106,7 @@ class CellSettings(BaseModel):
     seed: int = Field(ge=0)
     method: MethodSettings
     model: Annotated[ModelSettings, Field(discriminator="kind")]
-    dataset: DatasetSettings
+    dataset: Annotated[DatasetSettings, Field(discriminator="source")]
     training: dict[str, Any]
     engine: dict[str, Any]
     benchmarks: dict[str, BenchmarkSettings]
@@ -138,8 +130,8 @@ def check_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Proble
     checked["engine"], found = _check_named("engine", checked["engine"], ENGINES)
     problems += found
     if not found:
-        name, training = checked["training"].get("name"), TRAINING[checked["engine"]["name"]]
-        checked["training"], found = _check_named("training", checked["training"], {name: training})
+        name = checked["training"].get("name")
+        checked["training"], found = _check_named("training", checked["training"], {name: TrainingSettings})
         problems += found
     return checked, problems
 

@@ -1,7 +1,7 @@
-"""The train stage: a run's training by the embedded engine, from `config.yaml` to `checkpoints/final`.
+"""The train stage: a run's training by its engine, from `config.yaml` to `checkpoints/final`.
 
 A cluster's training environment runs this module: it needs torch, transformers, numpy and PyYAML, nothing
-else.
+else, and EasyR1 for runs on it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from experiments.stage_function import StageContext, StageStopped
 from experiments.step_log import append_step, cut_back
 from fastrl.engines.reference.loop import checkpointed_step, total_steps
 from fastrl.engines.reference.loop import train as train_policy
-from fastrl.engines.reference.records import RolloutRecord
 from fastrl.engines.reference.settings import TrainingSettings, engine_settings, training_settings
 from fastrl.method import build_method
+from fastrl.rollout_record import RolloutRecord
 from fastrl.rollouts import Question
+
+EASYR1_ENGINES = ("easyr1", "easyr1_cpu")
+"""Names of engine files that train on EasyR1."""
 
 
 def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> None:
@@ -33,6 +36,7 @@ def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> N
     """
     dataset = config["dataset"]
     training = training_settings(config["training"])
+    method = build_method(config["method"])
     questions = load_questions(dataset, dataset["train_split"])
     validation = load_questions(dataset, dataset["validation_split"])
     policy = prepare_policy(config["model"], dataset, run.root / "models", context.announce)
@@ -40,15 +44,21 @@ def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> N
         run,
         attempt=context.attempt,
         policy=policy.name if isinstance(policy, Path) else policy,
-        steps=total_steps(training, len(questions)),
+        steps=total_steps(training, method, len(questions)),
         data={"train": _split_record(questions), "validation": _split_record(validation)},
     )
+    if config["engine"]["name"] in EASYR1_ENGINES:
+        from experiments.easyr1_training import train_on_easyr1
+
+        if not run.final_checkpoint.is_dir():
+            train_on_easyr1(run, config, policy, context)
+        return
     if not run.final_checkpoint.is_dir():
         step = checkpointed_step(run.checkpoints)
         dropped = cut_back(run.steps_path, step)
         context.announce(f"going on after step {step}; {dropped} records after it dropped")
     outcome = train_policy(
-        method=build_method(config["method"]),
+        method=method,
         training=training,
         engine=engine_settings(config["engine"]),
         policy=policy,

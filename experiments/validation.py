@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.schema import METHOD_PARTS, Problem
+from fastrl.engines.easyr1.settings import easyr1_settings
+from fastrl.engines.easyr1.translation import easyr1_problems
 from fastrl.method import method_problems
 
 _NAMED_GROUPS = ("method", "model", "dataset", "training", "engine", "cluster", "tracking")
@@ -21,7 +23,7 @@ def impossible_combinations(config: Mapping[str, Any]) -> list[Problem]:
     problems = [_method_problem(complaint) for complaint in method_problems(config["method"])]
     if problems:
         return problems
-    return [*_batch_problems(config), *_length_problems(config)]
+    return [*_engine_problems(config), *_batch_problems(config), *_length_problems(config)]
 
 
 def misnamed_files(config: Mapping[str, Any], choices: Mapping[str, Any]) -> list[Problem]:
@@ -43,19 +45,31 @@ def _method_problem(complaint: str) -> Problem:
     return Problem(key[0] if key else "method", complaint, "")
 
 
+def _engine_problems(config: Mapping[str, Any]) -> list[Problem]:
+    """What the engine can't do of a method or its training."""
+    if config["engine"]["name"] == "reference":
+        return []
+    return [Problem(*problem) for problem in easyr1_problems(config)]
+
+
+def _ranks(engine: Mapping[str, Any]) -> int:
+    """Data-parallel ranks that a step's trajectories divide over."""
+    if engine["name"] == "reference":
+        return int(engine["data_parallel"])
+    return easyr1_settings(engine).data_parallel
+
+
 def _batch_problems(config: Mapping[str, Any]) -> list[Problem]:
     """Questions, updates and ranks that don't divide, and data sets smaller than a step."""
     training, dataset = config["training"], config["dataset"]
     questions, updates, ranks = (
         training["questions_per_step"],
         training["updates"],
-        config["engine"]["data_parallel"],
+        _ranks(config["engine"]),
     )
     problems = []
     if questions % ranks:
-        what = (
-            f"training.questions_per_step={questions} does not divide over engine.data_parallel={ranks} ranks"
-        )
+        what = f"training.questions_per_step={questions} does not divide over the engine's {ranks} ranks"
         problems.append(Problem("training.questions_per_step", what, f"use a multiple of {ranks}"))
     rollouts = METHOD_PARTS["rollouts"][config["method"]["rollouts"]["name"]]
     fewest = min(rollouts(**_fields(config["method"]["rollouts"])).possible_n())

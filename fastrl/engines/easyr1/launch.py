@@ -1,0 +1,178 @@
+"""Start EasyR1 on a resolved cell: its own parts put together around `MethodTrainer`, in this process.
+
+EasyR1 runs its trainer in a Ray actor. Here it is the driver, so that a signal to the stage reaches it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import ray
+from omegaconf import OmegaConf
+
+from fastrl.engines.easyr1.checkpoint_checks import export_policy, resumable_step
+from fastrl.engines.easyr1.settings import EasyR1Settings, easyr1_settings
+from fastrl.engines.easyr1.translation import RunFiles, averages_sequences, easyr1_config
+from fastrl.method import build_method
+from fastrl.rollout_record import RolloutRecord
+
+STAND_INS = Path(__file__).parent / "cpu_stand_ins"
+_PROJECT = Path(__file__).parents[3]
+_ENVIRONMENT = {
+    "TOKENIZERS_PARALLELISM": "true",
+    "NCCL_DEBUG": "WARN",
+    "VLLM_LOGGING_LEVEL": "WARN",
+    "TORCH_NCCL_AVOID_RECORD_STREAMS": "1",
+    "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+def train(
+    *,
+    config: Mapping[str, Any],
+    files: RunFiles,
+    final: Path,
+    on_step: Callable[[dict[str, Any]], None],
+    on_rollouts: Callable[[int, RolloutRecord], None],
+    cut_back: Callable[[int], None],
+    stop_requested: Callable[[], bool],
+    announce: Callable[[str], None],
+) -> int:
+    """Train a cell to the end, from its newest checkpoint; returns the number of steps done.
+
+    final: where the trained policy goes, a Hugging Face folder. on_step: gets each step's record, before the
+    step's checkpoint. cut_back(step): called before training, to drop records after the checkpoint.
+    Raises TrainingStopped (of `trainer`) after a stop request, everything saved; CheckpointProblem.
+    """
+    engine = easyr1_settings(config["engine"])
+    step = resumable_step(Path(files.checkpoints), engine.data_parallel)
+    cut_back(step)
+    announce(f"EasyR1 goes on after step {step}")
+    paths = import_paths(engine.worker, engine.home)
+    sys.path[:0] = [path for path in paths if path not in sys.path]
+    start_ray(engine.worker, engine.data_parallel, paths)
+    try:
+        trainer = _trainer(config, files, on_step, on_rollouts, stop_requested)
+        trainer.init_workers()
+        trainer.fit()
+    finally:
+        ray.shutdown()
+    steps = int(trainer.global_step)
+    actor = Path(files.checkpoints) / f"global_step_{steps}" / "actor"
+    export_policy(actor, final, Path(engine.home) if engine.home else None)
+    return steps
+
+
+def import_paths(worker: str, home: str | None) -> list[str]:
+    """What Python must search for this project, EasyR1 and, on CPUs, stand-ins for vLLM."""
+    return [*([str(STAND_INS)] if worker == "cpu" else []), *([home] if home else []), str(_PROJECT)]
+
+
+def rank_multiple(engine: EasyR1Settings, update_mode: str, updates: int) -> int:
+    """What the number of a rank's trajectories must be a multiple of, for EasyR1 to split it evenly.
+
+    A fixed number of updates, each of whole micro-batches where these have a fixed size; and whole
+    micro-batches of old and reference log-probs too.
+    """
+    micro_batch = 1 if engine.dynamic_batching else engine.micro_batch_update
+    whole = micro_batch * updates if update_mode == "fixed" else micro_batch
+    return whole if engine.dynamic_batching else math.lcm(whole, engine.micro_batch_experience)
+
+
+def start_ray(worker: str, ranks: int, paths: list[str]) -> None:
+    """Start Ray here, or join the one that `RAY_ADDRESS` names; its workers import from `paths`."""
+    environment = {**_ENVIRONMENT, "PYTHONPATH": ":".join(paths)}
+    if worker == "gpu":
+        ray.init(runtime_env={"env_vars": environment})
+        return
+    environment |= {"OMP_NUM_THREADS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    # Ray counts these "GPUs" only; EasyR1 asks for one a rank. Each actor takes a CPU slot as well.
+    ray.init(
+        num_cpus=ranks + 6,
+        num_gpus=ranks,
+        include_dashboard=False,
+        runtime_env={"env_vars": environment},
+    )
+
+
+def _trainer(
+    config: Mapping[str, Any],
+    files: RunFiles,
+    on_step: Callable[[dict[str, Any]], None],
+    on_rollouts: Callable[[int, RolloutRecord], None],
+    stop_requested: Callable[[], bool],
+) -> Any:
+    from verl.single_controller.ray import RayWorkerGroup
+    from verl.trainer.config import PPOConfig
+    from verl.trainer.data_loader import create_dataloader
+    from verl.trainer.ray_trainer import ResourcePoolManager, Role
+    from verl.utils.tokenizer import get_processor, get_tokenizer
+    from verl.workers.reward import AutoRewardManager
+
+    from fastrl.engines.easyr1.question_loader import QuestionLoader
+    from fastrl.engines.easyr1.step_logger import register_step_logger
+    from fastrl.engines.easyr1.trainer import MethodTrainer, TrainerSettings
+
+    engine, training = easyr1_settings(config["engine"]), config["training"]
+    merged = OmegaConf.merge(
+        OmegaConf.structured(PPOConfig()), OmegaConf.create(easyr1_config(config, files))
+    )
+    ppo: Any = OmegaConf.to_object(merged)
+    ppo.deep_post_init()
+    template = ppo.data.override_chat_template
+    policy = ppo.worker.actor.model.model_path
+    tokenizer = get_tokenizer(policy, override_chat_template=template, use_fast=True)
+    processor = get_processor(policy, override_chat_template=template, use_fast=True)
+    worker = ray.remote(_worker_class(engine.worker))
+    pool = ResourcePoolManager(
+        resource_pool_spec={"global_pool": [engine.gpus_per_node] * engine.nodes},
+        mapping={Role.ActorRolloutRef: "global_pool"},
+    )
+    manager = ray.remote(AutoRewardManager).options(num_cpus=ppo.worker.reward.num_cpus)
+    train_loader, validation_loader = create_dataloader(ppo.data, tokenizer, processor)
+    settings = TrainerSettings(
+        seed=config["seed"],
+        update_mode=training["update_mode"],
+        updates=training["updates"],
+        questions_per_step=training["questions_per_step"],
+        rank_multiple=rank_multiple(engine, training["update_mode"], training["updates"]),
+        exact_sequence_mean=engine.sequence_mean == "exact" and averages_sequences(config),
+        zero_constant_groups=engine.constant_groups == "zero",
+        record_rollouts_every=training["record_rollouts_every"],
+    )
+    trainer = MethodTrainer(
+        method=build_method(config["method"]),
+        settings=settings,
+        stop_requested=stop_requested,
+        on_rollouts=on_rollouts,
+        config=ppo,
+        tokenizer=tokenizer,
+        processor=processor,
+        train_dataloader=QuestionLoader(
+            train_loader, ppo.data.mini_rollout_batch_size or ppo.data.rollout_batch_size
+        ),
+        val_dataloader=validation_loader,
+        role_worker_mapping={Role.ActorRolloutRef: worker},
+        resource_pool_manager=pool,
+        ray_worker_group_cls=RayWorkerGroup,
+        reward_fn=manager.remote(ppo.worker.reward, tokenizer),
+        val_reward_fn=manager.remote(ppo.worker.reward, tokenizer),
+    )
+    register_step_logger(on_step, trainer.training_steps)
+    return trainer
+
+
+def _worker_class(kind: str) -> type[Any]:
+    if kind == "cpu":
+        from fastrl.engines.easyr1.cpu_worker import CpuWorker
+
+        return CpuWorker
+    from verl.workers.fsdp_workers import FSDPWorker
+
+    worker: type[Any] = FSDPWorker
+    return worker
