@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -17,12 +18,24 @@ from fastrl import __version__
 COMMANDS = {
     "run": "plan a study, run its cells on this machine, then report and track them",
     "plan": "list the cells of a study, running nothing",
+    "submit": "plan a study and send its cells to a Slurm cluster; returns at once",
     "status": "show how far each cell of a study is",
+    "logs": "show, or follow, what a run's stages print",
+    "cancel": "take a study's or a run's jobs out of the cluster",
+    "doctor": "check this machine and a cluster: what works, what doesn't, and the way out",
+    "cluster": "start or stop a small real Slurm cluster on this machine, to rehearse on",
+    "evaluate": "score a checkpoint, a server or recorded outputs on benchmarks",
     "report": "write the tables, figures and report page of a study from its runs",
     "track": "bring the runs of a study into MLflow; `track ui` opens MLflow's pages",
+    "compare": "print and plot a metric of tracked runs by method, threshold or another tag",
+    "import": "turn logs of runs made with EasyR1, TRL or verl into runs of a study",
+    "replay": "predict from recorded rollouts what methods keep, sample and cost, without training",
+    "correlate": "compare token similarity with the similarity of policy gradients (Figure 5)",
+    "data": "prepare a training set: parquet files for training and a data card",
+    "score": "score recorded outputs of a public benchmark by its official protocol",
     "show": "print the resolved configuration of a cell or a run",
 }
-"""Summary of each command; its module is `experiments.commands.<name>`."""
+"""Summary of each command; its module is `experiments.commands.<name>` (`import_` for import)."""
 
 _INTERRUPTED = 130
 
@@ -62,7 +75,8 @@ def _run_command(name: str, words: Sequence[str]) -> int:
             "",
             f"{did_you_mean(name, COMMANDS)}commands: {listed(COMMANDS)}",
         )
-    command = importlib.import_module(f"experiments.commands.{name}")
+    module = f"{name}_" if keyword.iskeyword(name) else name
+    command = importlib.import_module(f"experiments.commands.{module}")
     parser = argparse.ArgumentParser(
         prog=f"fastrl {name}",
         description=command.__doc__,

@@ -140,7 +140,7 @@ def test_analysis_reads_runs_through_the_run_directory_and_the_plan() -> None:
     ("library", "rooms"),
     [
         ("hydra", ("experiments",)),
-        ("omegaconf", ("experiments",)),
+        ("omegaconf", ("experiments", "fastrl.engines.easyr1")),
         ("submitit", ("slurm", "experiments.local")),
         ("mlflow", ("analysis.tracking",)),
         ("lm_eval", ("eval",)),

@@ -98,7 +98,7 @@ def evaluate(run: RunDirectory, config: dict[str, Any], context: StageContext) -
         "benchmark": name,
         "settings_digest": settings_digest(benchmark),
         "seed": config["seed"],
-        "digests": result_digests(benchmark["task"], questions, policy["value"]),
+        "digests": result_digests(benchmark["task"], questions, None, policy["value"]),
         "decodings": {"greedy": {"metrics": {"accuracy": int(policy["value"][:4], 16) / 65536}}},
         "seconds": time.time(),
     }

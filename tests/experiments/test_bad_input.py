@@ -28,7 +28,7 @@ def error_of(*overrides: str) -> UserError:
     [
         ("method=fastlr", 'There is no method "fastlr"', 'did you mean "fastrl"?'),
         ("model=laptop_lama", 'There is no model "laptop_lama"', 'did you mean "laptop_llama"?'),
-        ("dataset=geometry", 'There is no dataset "geometry"', "options: laptop_geometry"),
+        ("dataset=geometry", 'There is no dataset "geometry"', 'did you mean "geometry3k"? options: geometry3k'),
         ("method/selector=mdpa", 'There is no method/selector "mdpa"', 'did you mean "mdap"?'),
         ("benchmark=[laptop_geometry,aime]", 'There is no benchmark "aime"', "laptop_geometry_ood"),
         ("metod=grpo", 'called "metod"', 'did you mean "method"?'),
@@ -121,7 +121,7 @@ def test_mini_batches_that_do_not_divide() -> None:
 
 
 def test_questions_that_do_not_divide_over_ranks() -> None:
-    assert "engine.data_parallel=3" in error_of("engine.data_parallel=3").what
+    assert "3 ranks" in error_of("engine.data_parallel=3").what
 
 
 def test_token_budget_beyond_the_policy() -> None:

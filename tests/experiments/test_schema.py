@@ -13,12 +13,12 @@ from experiments.compose import compose_cell
 from experiments.schema import (
     ENGINES,
     METHOD_PARTS,
-    TRAINING,
     CellSettings,
     build_settings,
     check_config,
     check_fields,
 )
+from fastrl.engines.reference.settings import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def test_a_union_is_told_apart_by_its_kind() -> None:
 
 def declared_settings() -> list[type[Any]]:
     found: list[type[Any]] = []
-    queue: list[Any] = [CellSettings, *ENGINES.values(), *TRAINING.values()]
+    queue: list[Any] = [CellSettings, *ENGINES.values(), TrainingSettings]
     queue += [part for registry in METHOD_PARTS.values() for part in registry.values()]
     while queue:
         kind = queue.pop()
