@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra.core.override_parser.types import OverrideType
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import HydraException
-from omegaconf import OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.config_tree import CONF, ConfigTree, first_line, group_names, parse_overrides, quoted
@@ -69,14 +69,31 @@ def _cell(overrides: tuple[str, ...], folders: tuple[Path, ...]) -> dict[str, An
     values = [item for item in parsed if item.key_or_group not in groups]
     if any(item.type is not OverrideType.CHANGE for item in values):
         values = []  # keys come or go: Hydra does it all
-    composed = _composed(tuple(str(item.input_line) for item in parsed if item not in values), folders)
-    config = pickle.loads(pickle.dumps(composed.config))  # four times as fast as a deep copy
+    chosen = tuple(str(item.input_line) for item in parsed if item not in values)
+    # The cells of an arm differ in their seed alone: all else is set once.
+    shared = tuple(str(item.input_line) for item in values if item.key_or_group != "seed")
+    tree = _set(chosen, shared, folders)
+    seeds = [item for item in values if item.key_or_group == "seed"]
+    return resolve_cell(ConfigTree(_updated(tree.config, seeds, groups), tree.choices, overrides, folders))
+
+
+@lru_cache(maxsize=256)
+def _set(chosen: tuple[str, ...], values: tuple[str, ...], folders: tuple[Path, ...]) -> ConfigTree:
+    """The config of a choice of groups, with values set."""
+    composed = _composed(chosen, folders)
+    config = _updated(composed.config, parse_overrides(values), group_names(folders))
+    return ConfigTree(config, composed.choices, (*chosen, *values), folders)
+
+
+def _updated(config: DictConfig, values: Sequence[Override], groups: Collection[str]) -> DictConfig:
+    """A copy of a config with values set."""
+    updated: DictConfig = pickle.loads(pickle.dumps(config))  # four times as fast as a deep copy
     for item in values:
         try:
-            OmegaConf.update(config, item.key_or_group, item.value(), merge=True)
+            OmegaConf.update(updated, item.key_or_group, item.value(), merge=True)
         except OmegaConfBaseException as error:
-            raise failed_override(config, item, groups, error) from None
-    return resolve_cell(ConfigTree(config, composed.choices, overrides, folders))
+            raise failed_override(updated, item, groups, error) from None
+    return updated
 
 
 @lru_cache(maxsize=256)

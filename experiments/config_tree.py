@@ -36,11 +36,10 @@ def parse_overrides(overrides: Sequence[str], where: str = "override") -> list[O
 
     Raises UserError, naming `where` they stand, for one that can't be read.
     """
-    parser = OverridesParser.create()
     parsed = []
     for text in overrides:
         try:
-            parsed.append(parser.parse_override(text))
+            parsed.append(_parsed(text))
         except HydraException as error:
             reason = first_line(error)
             way_out = (
@@ -48,6 +47,12 @@ def parse_overrides(overrides: Sequence[str], where: str = "override") -> list[O
             )
             raise UserError(f'"{text}" is not an override: {reason}', where, way_out) from None
     return parsed
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Override:
+    """The cells of a study share most of their overrides, and Hydra's parser takes milliseconds for each."""
+    return OverridesParser.create().parse_override(text)
 
 
 def quoted(value: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext, StageStopped
 from experiments.step_log import append_step, cut_back
 from fastrl.engines.easyr1.translation import RunFiles
-from fastrl.rollouts import Question
 
 _REWARD_FILES = Path(__file__).parents[1] / "eval" / "rewards" / "easyr1"
 _PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
@@ -30,10 +29,12 @@ def train_on_easyr1(
     from fastrl.engines.easyr1 import launch
     from fastrl.engines.easyr1.trainer import TrainingStopped
 
+    files = run_files(run, config, policy)
+    _write_inputs(files, config["dataset"])
     try:
         steps = launch.train(
             config=config,
-            files=run_files(run, config, policy),
+            files=files,
             final=run.final_checkpoint,
             on_step=lambda record: append_step(run.steps_path, record),
             on_rollouts=lambda step, record: write_rollouts(run.rollouts, step, record),
@@ -49,39 +50,47 @@ def train_on_easyr1(
 
 
 def run_files(run: RunDirectory, config: Mapping[str, Any], policy: Path | str) -> RunFiles:
-    """What EasyR1 reads and writes for a run; questions become JSON lines in the run's `data` folder."""
-    dataset = config["dataset"]
-    data = run.path / "data"
+    """What EasyR1 reads and writes for a run. A prepared data set is its own parquet; other questions become
+    JSON lines in the run's `data` folder. Writes nothing."""
+    dataset, data = config["dataset"], run.path.resolve() / "data"
     reward = dict(dataset["reward"])
+
+    def questions(split: str) -> str:
+        prepared = Path(dataset["root"]).resolve() if "root" in dataset else None
+        return str(prepared / f"{split}.parquet" if prepared else data / f"{split}.jsonl")
+
     return RunFiles(
         policy=str(policy),
-        train=_questions_file(data / "train.jsonl", dataset, dataset["train_split"]),
-        validation=_questions_file(data / "validation.jsonl", dataset, dataset["validation_split"]),
+        train=questions(dataset["train_split"]),
+        validation=questions(dataset["validation_split"]),
         format_prompt=None,
-        chat_template=_chat_template(data / "plain_chat.jinja", policy),
+        chat_template=str(data / "plain_chat.jinja") if _has_no_chat_template(policy) else None,
         reward=str(_REWARD_FILES / f"{reward.pop('name')}.py"),
         reward_arguments=reward,
         checkpoints=str(run.checkpoints.resolve()),
     )
 
 
-def _questions_file(path: Path, dataset: Mapping[str, Any], split: str) -> str:
-    questions: Sequence[Question] = load_questions(dataset, split)
-    lines = [
-        json.dumps({"question_id": each.id, "problem": each.prompt, "answer": each.answer})
-        for each in questions
-    ]
-    write_file(path, "\n".join(lines) + "\n")
-    return str(path.resolve())
+def _write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> None:
+    """The files that this run alone reads."""
+    for path, split in (
+        (Path(files.train), dataset["train_split"]),
+        (Path(files.validation), dataset["validation_split"]),
+    ):
+        if path.suffix == ".jsonl":
+            rows = [
+                {"question_id": question.id, "problem": question.prompt, "answer": question.answer}
+                for question in load_questions(dataset, split)
+            ]
+            write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
+    if files.chat_template is not None:
+        write_file(Path(files.chat_template), _PLAIN_TEMPLATE)
 
 
-def _chat_template(path: Path, policy: Path | str) -> str | None:
-    """A template that passes the prompt on as it is, for a policy whose tokenizer has none of its own."""
+def _has_no_chat_template(policy: Path | str) -> bool:
+    """Whether a policy's tokenizer comes without one, as of a policy that was not tuned for chat."""
     folder = Path(policy)
-    if not folder.is_dir() or (folder / "chat_template.jinja").is_file():
-        return None
-    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    if settings.get("chat_template"):
-        return None
-    write_file(path, _PLAIN_TEMPLATE)
-    return str(path.resolve())
+    settings = folder / "tokenizer_config.json"
+    if not settings.is_file() or (folder / "chat_template.jinja").is_file():
+        return False
+    return not json.loads(settings.read_text(encoding="utf-8")).get("chat_template")

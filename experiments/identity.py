@@ -19,7 +19,8 @@ _DIGITS = 10
 def identity_part(config: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a resolved config that decide its result.
 
-    Not those are a `label`, for tables, a `kernel`, which computes the same faster, and a `root`, where data lie.
+    Not those are a `label`, for tables, a `kernel`, which computes the same faster, and a `root` or `home`,
+    where data and code lie.
     """
     return {key: _deciding(config[key]) for key in IDENTITY_KEYS}
 
@@ -56,7 +57,9 @@ def arm_id(config: Mapping[str, Any]) -> str:
 def _deciding(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    return {key: _deciding(item) for key, item in value.items() if key not in ("label", "kernel", "root")}
+    return {
+        key: _deciding(item) for key, item in value.items() if key not in ("label", "kernel", "root", "home")
+    }
 
 
 def _digest(value: Any) -> str:

@@ -170,11 +170,11 @@ def _companion(protocol: BenchmarkProtocol, folder: Path) -> Path | None:
 
 
 def _check_digest(path: Path, wanted: RecordFiles) -> None:
-    expected = wanted.sha256.get(path.name)
+    expected = (wanted.sha256 or {}).get(path.name)
     if expected is not None and _file_digest(path) != expected:
         raise DataError(
             f"{path} has changed: sha256 {_file_digest(path)} where {expected} is published; fetch it again, "
-            "or drop its entry from sha256 to use it as it is"
+            "or set the split's sha256 to null to use it as it is"
         )
 
 

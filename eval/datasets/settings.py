@@ -78,12 +78,12 @@ class RecordFiles:
 
     files: patterns of paths in the data folder, alternatives, best first; all files that match the first one
     that matches anything are the split, in the order of their names. rows: records in all, None when any
-    number will do. sha256: digests of files by their name, where they are known.
+    number will do. sha256: digests of files by their name, where they are known; None to check none.
     """
 
     files: tuple[str, ...]
     rows: int | None
-    sha256: dict[str, str]
+    sha256: dict[str, str] | None
 
     def __post_init__(self) -> None:
         if not self.files:

@@ -29,7 +29,7 @@ def last_boxed(text: str) -> str | None:
 
 
 def gold_answer(solution: str) -> str | None:
-    """What the last `\\boxed{...}` or `\\fbox{...}` of an official solution holds, without white space around it.
+    """What the last `\\boxed{...}` or `\\fbox{...}` of an official solution holds, stripped.
 
     Else the word after the last `\\boxed` without braces (`\\boxed 2`); None without any. Responses are read
     more strictly, by `last_boxed`.

@@ -112,7 +112,8 @@ class Openai(GenerativeModel):
                 with urllib.request.urlopen(request, timeout=self._options.timeout_s) as reply:
                     return json.loads(reply.read())
             except urllib.error.HTTPError as error:
-                reason = f"{error.code} {error.reason}: {' '.join(error.read(300).decode(errors='replace').split())}"
+                said = " ".join(error.read(300).decode(errors="replace").split())
+                reason = f"{error.code} {error.reason}: {said}"
                 if error.code not in _BUSY:
                     break
             except ValueError as error:

@@ -17,7 +17,8 @@ class Geometry3k:
     rules = ("current",)
 
     def questions(self, records: Iterable[Mapping[str, Any]]) -> list[BenchmarkQuestion]:
-        """Fields `problem`, one `<image>` in it for each of `images`, and `answer`; `id`, or the `question_id` of a prepared set, if any."""
+        """Fields `problem`, one `<image>` in it for each of `images`, and `answer`; `id`, or `question_id`
+        in a prepared set, if any."""
         records = list(records)
         names = [f"Geometry3K record number {number}" for number in range(1, len(records) + 1)]
         problems = [text_field(record, "problem", name) for record, name in zip(records, names, strict=True)]

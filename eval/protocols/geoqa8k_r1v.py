@@ -26,8 +26,8 @@ class Geoqa8kR1v:
     rules = ("current", "stated")
 
     def questions(self, records: Iterable[Mapping[str, Any]]) -> list[BenchmarkQuestion]:
-        """Fields `image_path`, `question`, `ground_truth`; or, as sets for EasyR1 have them, `images`, `problem`
-        with one `<image>`, `answer`, and the `question_id` of a prepared set if any."""
+        """Fields `image_path`, `question`, `ground_truth`; or, as sets for EasyR1 have them, `images`,
+        `problem`, `answer`, and the `question_id` of a prepared set if any."""
         records = [_as_published(record) for record in records]
         names = [f"GeoQA8K-R1V record number {number}" for number in range(1, len(records) + 1)]
         texts = [text_field(record, "question", name) for record, name in zip(records, names, strict=True)]

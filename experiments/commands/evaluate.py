@@ -4,7 +4,8 @@
   fastrl evaluate checkpoint=RUN_ID benchmark=mathvista data.root=/data/MathVista device=cpu
   fastrl evaluate benchmark=mathvision lm=openai lm_options.url=http://node7:8000/v1 lm_options.model=NAME
 
-Other words are settings of every named benchmark (`fastrl show` lists them), `data.` those of its data set.
+Other words are settings of every named benchmark (`fastrl show` lists them), `data.` those of its data set;
+`~decodings.t1` leaves a decoding out.
 Results go to the run's own folder, or to output=FOLDER (default: evaluations/ in the results folder). The
 same command goes on after Ctrl-C or a crash.
 """
@@ -94,7 +95,7 @@ def _sorted(words: Sequence[str]) -> tuple[dict[str, str], list[tuple[str, str]]
     settings = []
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals:
+        if not equals and not word.startswith("~"):
             raise UserError(
                 f'"{word}" is not of the form key=value.', "command line", "for example benchmark=aime24"
             )
@@ -116,8 +117,11 @@ def _overrides(names: Sequence[str], settings: Sequence[tuple[str, str]]) -> lis
         for key, value in settings:
             # `lm_options` starts empty, and a split or a decoding may be new.
             added = "++" if key.startswith(("lm_options.", "decodings.")) else ""
-            key = f"dataset.{key.removeprefix('data.')}" if key.startswith("data.") else key
-            words.append(f"{added}{place}.{key}={value}")
+            setting = key.removeprefix("~")
+            if setting.startswith("data."):
+                setting = f"dataset.{setting.removeprefix('data.')}"
+            dropped = key.startswith("~")
+            words.append(f"~{place}.{setting}" if dropped else f"{added}{place}.{setting}={value}")
     return words
 
 

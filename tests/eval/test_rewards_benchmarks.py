@@ -131,9 +131,11 @@ def test_reward_and_benchmark_agree_on_any_text(name: str, gold: str, pieces: li
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_the_configured_rule_is_the_benchmarks_current_one(name: str) -> None:
+def test_the_configured_rule_compares_the_stated_answer(name: str) -> None:
     config = reward_config(name)
-    assert (config["benchmark"], config["rule"]) == (name, load_protocol(name).rules[0])
+    assert (config["benchmark"], config["rule"]) == (name, load_protocol(name).rules[-1])
+    pairs = [("48", "<think>48</think> It may be that."), ("48", "<think>7</think> \\boxed{48}")]
+    assert reward_accuracies(config, pairs) == [0.0, 1.0]
     assert config["format_weight"] == 0.5
 
 

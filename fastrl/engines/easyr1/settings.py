@@ -20,8 +20,8 @@ class EasyR1Settings:
     dynamic_batching: micro-batches by tokens instead; padding_free, torch_compile, gradient_checkpointing,
         freeze_vision_tower, offload_params, offload_optimizer, offload_reference: EasyR1's switches.
     draw_questions: questions a draw (`mini_rollout_batch_size`), null for a whole step's.
-    loss_average: "objective" averages the loss as the objective says; "token" as EasyR1 does unless told
-        otherwise, over all tokens (so did the paper's runs of GRPO).
+    grpo_loss_average: of GRPO's loss, over all tokens ("token": EasyR1's default, and so the paper's runs) or
+        over sequences ("sequence": the textbook's). Other objectives say themselves.
     sequence_mean: EasyR1 weighs micro-batches by tokens, also where the mean is over sequences ("easyr1");
         "exact" makes the mean over sequences independent of micro-batches.
     constant_groups: "zero" gives groups of constant reward advantages of exactly 0; "easyr1" leaves the up to
@@ -48,7 +48,7 @@ class EasyR1Settings:
     offload_optimizer: bool
     offload_reference: bool
     draw_questions: int | None
-    loss_average: Literal["objective", "token"]
+    grpo_loss_average: Literal["token", "sequence"]
     sequence_mean: Literal["exact", "easyr1"]
     constant_groups: Literal["zero", "easyr1"]
     clip_dual: float

@@ -12,11 +12,16 @@ LOSSES = {
     "grpo": {"loss_type": "default", "loss_avg_mode": "seq"},
     "dapo": {"loss_type": "default", "loss_avg_mode": "token"},
     "gspo": {"loss_type": "gspo_token", "loss_avg_mode": "seq"},
+    "gspo_token": {"loss_type": "gspo_token", "loss_avg_mode": "seq"},
 }
 """Our objectives in EasyR1's words."""
 
 ACCURACY_BOUNDS = {"filter_low": 0.01, "filter_high": 0.99}
 """A group's mean accuracy must lie between these for DAPO's filter: neither all wrong nor all right."""
+
+
+_REFUSING = ("dynamic_sampling", "greso", "greso_absolute")
+"""Prompt filters that refuse groups of one accuracy, and so EasyR1's online filtering."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,6 @@ def easyr1_config(config: Mapping[str, Any], files: RunFiles) -> dict[str, Any]:
     """
     method, training = config["method"], config["training"]
     engine, objective = easyr1_settings(config["engine"]), config["method"]["objective"]
-    loss = dict(LOSSES[objective["name"]])
-    if engine.loss_average == "token":
-        loss["loss_avg_mode"] = "token"
     refills = _refills(method)
     no_kl = objective["kl_coef"] == 0
     return {
@@ -89,7 +91,7 @@ def easyr1_config(config: Mapping[str, Any], files: RunFiles) -> dict[str, Any]:
                 "clip_ratio_low": objective["clip_low"],
                 "clip_ratio_high": objective["clip_high"],
                 "clip_ratio_dual": engine.clip_dual,
-                **loss,
+                **_loss(method, engine),
                 "ppo_epochs": 1,
                 "padding_free": engine.padding_free,
                 "dynamic_batching": engine.dynamic_batching,
@@ -162,6 +164,14 @@ def easyr1_problems(config: Mapping[str, Any]) -> list[tuple[str, str, str]]:
                 f"use one of {', '.join(LOSSES)}, or engine=reference",
             )
         )
+    if method["selector"].get("allocation"):
+        problems.append(
+            (
+                "method.selector.allocation",
+                "method.selector.allocation=true plans more questions a step than EasyR1 draws",
+                "use false, or engine=reference",
+            )
+        )
     if training["questions_per_step"] % training["updates"]:
         problems.append(
             (
@@ -193,19 +203,21 @@ def easyr1_problems(config: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def averages_sequences(config: Mapping[str, Any]) -> bool:
     """Whether a cell's loss is a mean over sequences, so that `engine.sequence_mean` matters."""
-    return _averages_sequences(config["method"], easyr1_settings(config["engine"]))
+    return _loss(config["method"], easyr1_settings(config["engine"]))["loss_avg_mode"] == "seq"
 
 
-def _averages_sequences(method: Mapping[str, Any], engine: EasyR1Settings) -> bool:
-    return (
-        engine.loss_average == "objective" and LOSSES[method["objective"]["name"]]["loss_avg_mode"] == "seq"
-    )
+def _loss(method: Mapping[str, Any], engine: EasyR1Settings) -> dict[str, str]:
+    """What the actor's config says of a method's loss."""
+    name = method["objective"]["name"]
+    if name == "grpo" and engine.grpo_loss_average == "token":
+        return {**LOSSES[name], "loss_avg_mode": "token"}
+    return LOSSES[name]
 
 
 def _refills(method: Mapping[str, Any]) -> int | None:
     """The draws that a filter which refuses groups may make, None for one that takes every group."""
     prompts = method["prompts"]
-    return int(prompts["max_draws"]) if prompts["name"] in ("dynamic_sampling", "greso") else None
+    return int(prompts["max_draws"]) if prompts["name"] in _REFUSING else None
 
 
 def _initial_rollouts(method: Mapping[str, Any]) -> int:
