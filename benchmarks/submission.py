@@ -11,12 +11,12 @@ its jobs, when it is installed.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from experiments.plan import write_plan
@@ -42,37 +42,53 @@ def main() -> None:
     )
     parser.add_argument("--cells", type=int, default=500)
     parser.add_argument("--others", type=int, default=100)
+    parser.add_argument(
+        "--hydra-python", default=sys.executable, help="an interpreter that has hydra-submitit-launcher"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="submission-") as folder:
         _fastrl(Path(folder), given.cells)
-        ways: list[Callable[[Path, int], str]] = [_sbatch, _submitit_array, _submitit_single, _hydra]
-        for way in ways:
-            path = Path(folder) / way.__name__
+        ways: dict[str, Callable[[Path, int], str]] = {
+            "sbatch": _sbatch,
+            "submitit, an array": _submitit_array,
+            "submitit, single jobs": _submitit_single,
+            "Hydra, submitit": partial(_hydra, given.hydra_python),
+        }
+        for name, way in ways.items():
+            path = Path(folder) / name.replace(" ", "-")
             path.mkdir()
-            print(
-                f"{way.__name__.strip('_'):18} {given.others:5} jobs   {way(path, given.others)}", flush=True
-            )
+            print(f"{name:22} {given.others:5} jobs   {way(path, given.others)}", flush=True)
+
+
+class _Watch:
+    """Seconds since it was made, and those of this process's CPU, in which Slurm's commands are not."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def __str__(self) -> str:
+        wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        return f"{wall:.2f} s (CPU {cpu:.2f} s)"
 
 
 def _fastrl(folder: Path, cells: int) -> None:
     root = folder / "fastrl"
-    start = time.perf_counter()
+    watch = _Watch()
     plan, configs = plan_study("smoke", [f"seed=range(0,{cells // 2})", "cluster=minislurm"], root)
-    print(f"{'fastrl plan':18} {len(plan.cells):5} cells  {time.perf_counter() - start:.2f} s", flush=True)
+    print(f"{'fastrl plan':22} {len(plan.cells):5} cells  {watch}", flush=True)
     write_plan(root, plan)
     for config in configs.values():
         config["cluster"]["slurm"]["extra"]["begin"] = _LATER
     for occasion in ("first", "again"):
-        start = time.perf_counter()
+        watch = _Watch()
         outcome = submit_study(plan, configs, root, Request(None, (), None, False, STAGES, time.time()))
         jobs = sum(len(sent.array.tasks) for sent in outcome.arrays)
         print(
-            f"{f'fastrl submit, {occasion}':18} {len(plan.cells):5} cells  "
-            f"{time.perf_counter() - start:.2f} s, {jobs} jobs"
+            f"{f'fastrl submit, {occasion}':22} {len(plan.cells):5} cells  {watch}, {jobs} jobs", flush=True
         )
-    start = time.perf_counter()
+    watch = _Watch()
     study_overview(plan, root)
-    print(f"{'fastrl status':18} {len(plan.cells):5} cells  {time.perf_counter() - start:.2f} s")
+    print(f"{'fastrl status':22} {len(plan.cells):5} cells  {watch}", flush=True)
     cancel(root, lambda submission, run_id, stage: True)
 
 
@@ -112,16 +128,15 @@ def _submitit(folder: Path, jobs: int, array: bool) -> str:
     return f"{seconds:.2f} s"
 
 
-def _hydra(folder: Path, jobs: int) -> str:
-    try:
-        importlib.metadata.version("hydra-submitit-launcher")
-    except importlib.metadata.PackageNotFoundError:
+def _hydra(python: str, folder: Path, jobs: int) -> str:
+    probe = [python, "-c", "import hydra_plugins.hydra_submitit_launcher"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
         return "hydra-submitit-launcher is not installed"
     app = folder / "app.py"
     app.write_text(_HYDRA_APP, encoding="utf-8")
     start = time.perf_counter()
     subprocess.run(
-        [sys.executable, str(app), "-m", "hydra/launcher=submitit_slurm", f"+x=range(0,{jobs})"],
+        [python, str(app), "-m", "hydra/launcher=submitit_slurm", f"+x=range(0,{jobs})"],
         cwd=folder,
         check=True,
         stdout=subprocess.DEVNULL,

@@ -7,30 +7,46 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.datasets import load_questions
+from eval.datasets import dataset_digest, load_questions
+from eval.datasets.records import DataError
+from eval.preparation.prepare import read_card
 from experiments.atomic_files import write_file
+from experiments.policies.prepare import prepare_policy
+from experiments.provenance import write_provenance
 from experiments.rollout_files import write_rollouts
 from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext, StageStopped
 from experiments.step_log import append_step, cut_back
 from fastrl.engines.easyr1.translation import RunFiles
+from fastrl.engines.reference.settings import training_settings
 
 _REWARD_FILES = Path(__file__).parents[1] / "eval" / "rewards" / "easyr1"
 _PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
-def train_on_easyr1(
-    run: RunDirectory, config: dict[str, Any], policy: Path | str, context: StageContext
-) -> None:
-    """Train from EasyR1's newest checkpoint, or from `policy`, to the end, into `checkpoints/final`.
+def train_on_easyr1(run: RunDirectory, config: dict[str, Any], context: StageContext) -> None:
+    """Train from EasyR1's newest checkpoint, or from the starting policy, to the end.
 
-    Raises StageStopped after a stop request, with a checkpoint of the last step.
+    Writes what the embedded engine's stage does, see `experiments.train_stage.train`. Raises DataError for a
+    data set that is not prepared, StageStopped after a stop request, with a checkpoint of the last step.
     """
+    if run.final_checkpoint.is_dir():
+        return
     from fastrl.engines.easyr1 import launch
     from fastrl.engines.easyr1.trainer import TrainingStopped
 
+    dataset = config["dataset"]
+    policy = prepare_policy(config["model"], dataset, run.root / "models", context.announce)
     files = run_files(run, config, policy)
-    _write_inputs(files, config["dataset"])
+    splits = _write_inputs(files, dataset)
+    training = training_settings(config["training"])
+    write_provenance(
+        run,
+        attempt=context.attempt,
+        policy=policy.name if isinstance(policy, Path) else policy,
+        steps=training.epochs * (splits["train"]["questions"] // training.questions_per_step),
+        data=splits,
+    )
     try:
         steps = launch.train(
             config=config,
@@ -63,7 +79,7 @@ def run_files(run: RunDirectory, config: Mapping[str, Any], policy: Path | str) 
         policy=str(policy),
         train=questions(dataset["train_split"]),
         validation=questions(dataset["validation_split"]),
-        format_prompt=None,
+        format_prompt=str(data / "instruction.jinja") if dataset.get("instruction") else None,
         chat_template=str(data / "plain_chat.jinja") if _has_no_chat_template(policy) else None,
         reward=str(_REWARD_FILES / f"{reward.pop('name')}.py"),
         reward_arguments=reward,
@@ -71,20 +87,32 @@ def run_files(run: RunDirectory, config: Mapping[str, Any], policy: Path | str) 
     )
 
 
-def _write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> None:
-    """The files that this run alone reads."""
-    for path, split in (
-        (Path(files.train), dataset["train_split"]),
-        (Path(files.validation), dataset["validation_split"]),
-    ):
-        if path.suffix == ".jsonl":
-            rows = [
-                {"question_id": question.id, "problem": question.prompt, "answer": question.answer}
-                for question in load_questions(dataset, split)
-            ]
-            write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
+def _write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The files that this run alone reads; returns what provenance says of the splits."""
+    splits = {}
+    for name, path in (("train", Path(files.train)), ("validation", Path(files.validation))):
+        split = dataset[f"{name}_split"]
+        if path.suffix == ".parquet":
+            facts = (read_card(path.parent) or {}).get("splits", {}).get(split)
+            if facts is None:
+                raise DataError(
+                    f"{dataset['name']}: {path.parent} holds no data card with a split {split!r}; run "
+                    f"fastrl data prepare {dataset['name']}, or set dataset.root to the folder that it wrote"
+                )
+            splits[name] = {"questions": facts["questions"], "digest": facts["sha256"]}
+            continue
+        questions = load_questions(dataset, split)
+        rows = [
+            {"question_id": question.id, "problem": question.prompt, "answer": question.answer}
+            for question in questions
+        ]
+        write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
+        splits[name] = {"questions": len(questions), "digest": dataset_digest(questions)}
     if files.chat_template is not None:
         write_file(Path(files.chat_template), _PLAIN_TEMPLATE)
+    if files.format_prompt is not None:
+        write_file(Path(files.format_prompt), "{{ content | trim }}\n" + dataset["instruction"])
+    return splits
 
 
 def _has_no_chat_template(policy: Path | str) -> bool:

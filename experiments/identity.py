@@ -44,14 +44,14 @@ def canonical_json(value: Any) -> str:
 def run_id(config: Mapping[str, Any]) -> str:
     """`<method>-<model>-<dataset>-s<seed>-<10 hex>` of a resolved config."""
     names = "-".join(config[key]["name"] for key in ("method", "model", "dataset"))
-    return f"{names}-s{config['seed']}-{_digest(identity_part(config))}"
+    return f"{names}-s{config['seed']}-{digest(identity_part(config))}"
 
 
 def arm_id(config: Mapping[str, Any]) -> str:
     """`<method>-<10 hex>`: what the cells that differ only in their seed have in common."""
     part = identity_part(config)
     del part["seed"]
-    return f"{config['method']['name']}-{_digest(part)}"
+    return f"{config['method']['name']}-{digest(part)}"
 
 
 def _deciding(value: Any) -> Any:
@@ -62,5 +62,6 @@ def _deciding(value: Any) -> Any:
     }
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """Ten hex digits of a value's canonical JSON."""
     return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()[:_DIGITS]

@@ -43,11 +43,11 @@ class RunDirectory:
         new one stands. Raises UserError when the existing run was made from another identity part.
         """
         run = cls(root / "runs" / run_id)
+        text = _config_text(config)
+        if run.config_path.exists() and run.config_path.read_bytes() == text.encode("utf-8"):
+            return run
         with acquire_within(run.path / "locks" / "config.lock", _CONFIG_LOCK_SECONDS):
-            text = _config_text(config)
             if run.config_path.exists():
-                if run.config_path.read_bytes() == text.encode("utf-8"):
-                    return run
                 existing = run.config()
                 if canonical_json(identity_part(existing)) != canonical_json(identity_part(config)):
                     raise UserError(

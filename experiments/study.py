@@ -17,12 +17,15 @@ import yaml
 from experiments.compose import compose_cell
 from experiments.config_tree import CONF, group_options, parse_overrides, quoted
 from experiments.errors import UserError, did_you_mean, listed
-from experiments.identity import arm_id, run_id
+from experiments.identity import arm_id, digest, run_id
 from experiments.labels import distinct_labels, fill_template, value_text
 from experiments.plan import Cell, Plan, ReportSettings
 from experiments.provenance import code_commit
 from experiments.schema import build_settings
 from experiments.sweep import expand, merged
+
+_SWEEP_TARGET = 0.5
+"""Validation accuracy that `time_to_accuracy` counts towards, of a sweep that no study file names."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,14 @@ class StudyFile:
     base: list[str]
     cells: list[StudyEntry]
     report: ReportSettings
+
+
+@dataclass(frozen=True)
+class SweepCell:
+    """A cell of a sweep that no study file names: its resolved config, and the overrides that made it."""
+
+    config: dict[str, Any]
+    overrides: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,34 @@ def plan_study(
         created=time.time(),
         cells=tuple(_cell(draft, labels[arm_id(draft.config)]) for draft in drafts.values()),
         report=file.report,
+    )
+    return plan, {identity: draft.config for identity, draft in drafts.items()}
+
+
+def plan_sweep(cells: Sequence[SweepCell]) -> tuple[Plan, dict[str, dict[str, Any]]]:
+    """The plan of cells that no study file names, and the resolved config of each run id.
+
+    It is called `multirun-<digest of its cells>`; its baseline is the first cell's arm, and the in-domain
+    benchmark of its report that cell's first.
+    """
+    drafts = {
+        run_id(cell.config): _Draft(cell.config, cell.overrides, cell.config["method"]["label"], ("main",))
+        for cell in cells
+    }
+    labels = distinct_labels([(draft.label, draft.config) for draft in drafts.values()])
+    first = cells[0].config
+    benchmarks = tuple(first["benchmarks"])
+    tables = ("table1",) if benchmarks else ()
+    report = ReportSettings(tables, (), "".join(benchmarks[:1]), benchmarks[1:], _SWEEP_TARGET)
+    plan = Plan(
+        study=f"multirun-{digest(sorted(drafts))}",
+        title=f"Sweep of {len(drafts)} cells",
+        baseline=labels[arm_id(first)],
+        clock="cpu",
+        commit=code_commit(),
+        created=time.time(),
+        cells=tuple(_cell(draft, labels[arm_id(draft.config)]) for draft in drafts.values()),
+        report=report,
     )
     return plan, {identity: draft.config for identity, draft in drafts.items()}
 

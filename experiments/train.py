@@ -2,6 +2,7 @@
 
   python -m experiments.train method=fastrl seed=1
   python -m experiments.train --multirun method=grpo,fastrl seed=0,1
+  python -m experiments.train --multirun method=grpo,fastrl hydra/launcher=fastrl_slurm cluster=my_site
 
 The same tree, checks and run directories as `fastrl run`, which is the way to run many cells at once.
 """
@@ -70,8 +71,9 @@ def main(arguments: list[str]) -> int:
 
 def _check(arguments: list[str]) -> None:
     """Compose every cell before the first one runs: our messages and exit code instead of Hydra's."""
-    overrides = [argument for argument in arguments if not argument.startswith("-")]
-    flags = set(arguments) - set(overrides)
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    flags = set(arguments) - set(words)
+    overrides = [word for word in words if not word.lstrip("+~").startswith(("hydra.", "hydra/"))]
     if flags <= {"-m", "--multirun"}:
         for cell in expand(overrides, (CONF,), "command line"):
             compose_cell(cell)

@@ -34,6 +34,11 @@ def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> N
     Writes steps.jsonl, provenance.json and checkpoints, and recorded rollouts when the settings ask for them.
     Raises StageStopped after a stop request, with a checkpoint of the last step.
     """
+    if config["engine"]["name"] in EASYR1_ENGINES:
+        from experiments.easyr1_training import train_on_easyr1
+
+        train_on_easyr1(run, config, context)
+        return
     dataset = config["dataset"]
     training = training_settings(config["training"])
     method = build_method(config["method"])
@@ -45,14 +50,8 @@ def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> N
         attempt=context.attempt,
         policy=policy.name if isinstance(policy, Path) else policy,
         steps=total_steps(training, method, len(questions)),
-        data={"train": _split_record(questions), "validation": _split_record(validation)},
+        data={"train": split_record(questions), "validation": split_record(validation)},
     )
-    if config["engine"]["name"] in EASYR1_ENGINES:
-        from experiments.easyr1_training import train_on_easyr1
-
-        if not run.final_checkpoint.is_dir():
-            train_on_easyr1(run, config, policy, context)
-        return
     if not run.final_checkpoint.is_dir():
         step = checkpointed_step(run.checkpoints)
         dropped = cut_back(run.steps_path, step)
@@ -84,5 +83,6 @@ def _recorder(run: RunDirectory, training: TrainingSettings) -> Callable[[int, R
     return lambda step, record: write_rollouts(run.rollouts, step, record)
 
 
-def _split_record(questions: Sequence[Question]) -> Mapping[str, Any]:
+def split_record(questions: Sequence[Question]) -> Mapping[str, Any]:
+    """What provenance says of a split: how many questions, and their digest."""
     return {"questions": len(questions), "digest": dataset_digest(questions)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from experiments.errors import UserError
 from experiments.plan import Cell
@@ -14,6 +14,7 @@ from slurm.queue import TaskId
 from slurm.verdict import ACTIVE, FAILED, LOST, StageState
 
 Retry = Literal["failed", "lost", "all"]
+RETRIES: tuple[Retry, ...] = get_args(Retry)
 
 _RETRIED: dict[Retry | None, frozenset[StageState]] = {
     None: frozenset(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from slurm.verdict import ACTIVE
 _USUAL_ARRAY_SIZE = 1001
 """Slurm's default MaxArraySize, for a dry run without a cluster."""
 
+_WRITERS = 16
 _PATTERNS = ("%", "\\")
 
 
@@ -79,9 +81,16 @@ def submit_study(
     """
     submitter = _Submitter(plan, configs, root.resolve(), request)
     with _submit_lock(root.resolve()):
-        for cell in plan.cells:
-            RunDirectory.create(root.resolve(), cell.run_id, configs[cell.run_id])
+        _create_runs(plan, configs, root.resolve())
         return submitter.send()
+
+
+def _create_runs(plan: Plan, configs: Mapping[str, Mapping[str, Any]], root: Path) -> None:
+    """Make the run directories; several at a time, for most of it is waiting for the file system."""
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        made = pool.map(lambda cell: RunDirectory.create(root, cell.run_id, configs[cell.run_id]), plan.cells)
+        for _ in made:
+            pass
 
 
 def plan_submission(

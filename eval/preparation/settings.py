@@ -38,7 +38,10 @@ class CountedHubFiles(HubFiles):
 
 @dataclass(frozen=True)
 class DiagramQuestionsSettings:
-    """Questions with diagrams, in the splits of their authors (Geometry3K, GeoQA8K-R1V)."""
+    """Questions with diagrams, in the splits of their authors (Geometry3K, GeoQA8K-R1V).
+
+    instruction: what follows each problem in a prompt; it asks for the form that the reward checks.
+    """
 
     name: str
     label: str
@@ -46,6 +49,7 @@ class DiagramQuestionsSettings:
     root: str
     licence: str
     splits: dict[str, CountedHubFiles]
+    instruction: str
     train_split: str
     validation_split: str
     reward: BenchmarkAccuracyFormatSettings

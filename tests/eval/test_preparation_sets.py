@@ -31,8 +31,8 @@ from hub_folders import (
 from PIL import Image
 
 from eval.datasets.records import DataError
+from eval.extraction.boxed import gold_answer
 from eval.preparation import PREPARATIONS
-from eval.preparation.math import gold_answer
 from eval.preparation.prepare import prepare, read_card
 from eval.preparation.settings import PreparationSettings
 

@@ -46,6 +46,14 @@ def test_a_problem_that_occurs_twice_has_two_ids() -> None:
 
 
 @pytest.mark.parametrize(
+    ("solution", "answer"), [(r"so $\boxed 2$.", "2"), (r"so \fbox{7}.", "7"), (r"\boxed{ x } so", "x")]
+)
+def test_the_gold_answer_is_read_from_every_box_of_official_solutions(solution: str, answer: str) -> None:
+    (question,) = PROTOCOL.questions([{**ORIGINAL, "solution": solution}])
+    assert question.answer == answer
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [({"solution": "no box"}, "solution"), ({"problem": None}, "problem"), ({"level": None}, "level")],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -91,6 +92,28 @@ def test_the_digest_of_a_task_covers_its_protocol_and_the_grader() -> None:
     assert digests["mathvision"] == digests["mathvision_testmini"]
     assert digests["mathverse"] == digests["mathverse_text_only"]
     assert len({digests[name] for name in ("aime24", "math500", "mathvista", "wemath", "mathverse")}) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("torchvision") is None,
+    reason="stock lm-eval reads the processor of Qwen2.5-VL with torchvision",
+)
+def test_lm_evals_command_line_runs_a_task_with_images(tmp_path: Path) -> None:
+    from tiny_vision_policy import build_tiny_vision_policy
+
+    policy = build_tiny_vision_policy(tmp_path / "policy")
+    rows = write_folder("mathvision", tmp_path / "data", n=3)
+    command = [sys.executable, "-m", "lm_eval", "--model", "hf-multimodal", "--apply_chat_template"]
+    command += ["--model_args", f"pretrained={policy},convert_img_format=True", "--device", "cpu"]
+    command += ["--include_path", str(TASKS), "--tasks", "mathvision", "--limit", "2"]
+    command += ["--metadata", json.dumps({"root": str(tmp_path / "data"), "rows": rows})]
+    command += ["--gen_kwargs", "max_gen_toks=8", "--output_path", str(tmp_path / "out"), "--log_samples"]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (report,) = (tmp_path / "out").glob("*/results_*.json")
+    assert json.loads(report.read_text())["results"]["mathvision"]["samples,all"] == 2
 
 
 @pytest.mark.slow

@@ -106,6 +106,24 @@ def test_every_sample_reaches_the_metrics_not_just_the_first() -> None:
     assert sum(entry["n"] for entry in by_family.values()) == 5
 
 
+def test_every_decoding_makes_its_own_requests_and_caches_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # lm-eval's request cache would give the second decoding the first one's temperature.
+    monkeypatch.setattr("lm_eval.caching.cache.PATH", str(tmp_path))
+    benchmark = small_benchmark(pass_k=[1, 2])
+    settings = BenchmarkSettings.from_mapping(benchmark)
+    questions = load_questions(benchmark["dataset"], "validation")
+    model = ScriptedModel({question.prompt: ["a\n\nb", "c"] for question in questions})
+    for temperature in (1.0, 0.6):
+        way = DecodingSettings(temperature, 2)
+        sample_decoding(model, TASKS, settings, questions, "t", way, seed=0, folder=None, journal=None)
+    n = 2 * len(questions)
+    assert [arguments["temperature"] for arguments in model.arguments] == [1.0] * n + [0.6] * n
+    assert {tuple(arguments["until"]) for arguments in model.arguments} == {tuple(settings.until)}
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_responses_with_blank_lines_arrive_whole() -> None:
     table, *_ = scripted_samples([1], 2)
     right, wrong = table["response"].to_pylist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
@@ -97,4 +98,16 @@ def build_tiny_vision_policy(folder: Path, seed: int = 0) -> Path:
         patch_size=14, merge_size=2, temporal_patch_size=1, min_pixels=28 * 28, max_pixels=56 * 56
     )
     QwenImageProcessor(image_processor, tokenizer, CHAT_TEMPLATE).save_pretrained(folder)
+    _name_the_stock_processor(folder)
     return folder
+
+
+def _name_the_stock_processor(folder: Path) -> None:
+    """As published checkpoints do, so that lm-eval alone can load this one where torchvision is installed."""
+    for name in ("processor_config.json", "tokenizer_config.json"):
+        path = folder / name
+        config = json.loads(path.read_text("utf-8")) | {"processor_class": "Qwen2_5_VLProcessor"}
+        path.write_text(json.dumps(config), "utf-8")
+    video = {"video_processor_type": "Qwen2VLVideoProcessor", "patch_size": 14, "merge_size": 2}
+    video |= {"temporal_patch_size": 1}
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(video), "utf-8")

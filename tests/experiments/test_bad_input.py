@@ -28,7 +28,11 @@ def error_of(*overrides: str) -> UserError:
     [
         ("method=fastlr", 'There is no method "fastlr"', 'did you mean "fastrl"?'),
         ("model=laptop_lama", 'There is no model "laptop_lama"', 'did you mean "laptop_llama"?'),
-        ("dataset=geometry", 'There is no dataset "geometry"', 'did you mean "geometry3k"? options: geometry3k'),
+        (
+            "dataset=geometry",
+            'There is no dataset "geometry"',
+            'did you mean "geometry3k"? options: geometry3k',
+        ),
         ("method/selector=mdpa", 'There is no method/selector "mdpa"', 'did you mean "mdap"?'),
         ("benchmark=[laptop_geometry,aime]", 'There is no benchmark "aime"', "laptop_geometry_ood"),
         ("metod=grpo", 'called "metod"', 'did you mean "method"?'),

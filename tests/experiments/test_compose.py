@@ -44,8 +44,14 @@ def test_methods_have_labels_of_their_own() -> None:
     ],
 )
 def test_every_option_of_every_group_composes(group: str, option: str) -> None:
-    left_to_the_user = {"server": ["tracking.uri=http://localhost:5000"], "hub": ["model.path=owner/policy"]}
-    config = compose_cell([f"{group}={option}", *left_to_the_user.get(option, [])])
+    left_to_the_user = {
+        "server": ["tracking.uri=http://localhost:5000"],
+        "hub": ["model.path=owner/policy"],
+        "paper": ["training.epochs=3"],
+    }
+    # The laptop's policy has no room for the paper's prompts and responses.
+    policy = ["model=hub", "model.path=owner/policy"] if option.startswith("paper") else []
+    config = compose_cell([f"{group}={option}", *policy, *left_to_the_user.get(option, [])])
     assert config[group]["name"] == option
 
 

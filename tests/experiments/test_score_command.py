@@ -103,3 +103,64 @@ def test_partial_outputs_are_scored_when_asked(
     assert main(["score", "wemath", *files]) == 2
     assert "--partial" in capsys.readouterr().err
     assert printed(capsys, "wemath", *files, "--partial")["missing"] == 2
+
+
+OPEN = {
+    "aime24": (
+        [{"id": number, "problem": f"Problem {number}?", "answer": "073"} for number in range(4)],
+        "id",
+        (r"so \boxed{73}", "The answer is 73.", r"\boxed{0073} or \boxed{74}", "no idea"),
+        {},
+    ),
+    "math500": (
+        [
+            {
+                "problem": f"Problem {number}?",
+                "solution": r"\boxed{\frac{1}{2}}",
+                "answer": r"\frac{1}{2}",
+                "subject": "Algebra" if number % 2 else "Geometry",
+                "level": 3,
+                "unique_id": f"test/{number}.json",
+            }
+            for number in range(4)
+        ],
+        "unique_id",
+        (r"\boxed{0.5}", r"The answer is $\frac12$.", r"\boxed{2}", "no idea"),
+        {"subject": {"Algebra": 1, "Geometry": 1}, "level": {"3": 2}},
+    ),
+    "geometry3k": (
+        [
+            {"id": number, "images": [f"{number}.png"], "problem": "<image>Find x.", "answer": r"2 \sqrt {3}"}
+            for number in range(4)
+        ],
+        "id",
+        (
+            r"<think>so</think> \boxed{2\sqrt{3}}",
+            r"<answer>\sqrt{12}</answer>",
+            r"\boxed{3\sqrt{2}}",
+            "no idea",
+        ),
+        {},
+    ),
+}
+"""Records, the field that names them, responses (two right, one wrong, one without an answer), breakdowns."""
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_answers_are_scored(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found, identity, responses, breakdowns = OPEN[name]
+    outputs = [
+        {identity: record[identity], "response": response, "truncated": response == "no idea"}
+        for record, response in zip(found, responses, strict=True)
+    ]
+    for file, content in (("questions.jsonl", found), ("outputs.jsonl", outputs[::-1])):
+        (tmp_path / file).write_text("".join(json.dumps(each) + "\n" for each in content), "utf-8")
+    files = ["--questions", str(tmp_path / "questions.jsonl"), "--outputs", str(tmp_path / "outputs.jsonl")]
+    score = printed(capsys, name, *files)
+    assert (score["n"], score["correct"], score["undecided"], score["accuracy"]) == (4, 2, 0, 0.5)
+    assert (score["extraction_failure_rate"], score["truncation_rate"]) == (0.25, 0.25)
+    assert score["agreement"] is None
+    assert {
+        label: {value: cell["correct"] for value, cell in cells.items()}
+        for label, cells in score["breakdowns"].items()
+    } == breakdowns

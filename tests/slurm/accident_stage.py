@@ -49,7 +49,7 @@ def happen(accident: str, run: RunDirectory, context: StageContext) -> None:
         write_file(run.checkpoints / "optimizer", b"x" * 100_000)
     if accident in ("stall", "deaf"):
         time.sleep(_LONGEST)
-    if accident == "wait":
+    if accident in ("wait", "job_killed"):
         end = time.monotonic() + _LONGEST
         while not context.stop_requested() and time.monotonic() < end:
             time.sleep(0.05)

@@ -13,8 +13,9 @@ import pytest
 from slurm.minislurm.control import environment, start, stop
 
 _DAEMONS = ("munged", "slurmctld", "slurmd", "sbatch", "slurmdbd", "mariadbd")
-_PORT = 26817
+_PORT = 20817
 _PORTS_A_CLUSTER = 20
+_CLUSTERS = 500
 _SETTINGS = {
     "MINISLURM_INSTALL": "0",
     "MINISLURM_NODES": "3",
@@ -33,8 +34,8 @@ def cluster() -> Iterator[None]:
     if os.getuid() != 0:
         pytest.skip("slurmd starts jobs as root only")
     folder = Path(tempfile.mkdtemp(prefix="ms-"))
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    port = _PORT + worker * _PORTS_A_CLUSTER
+    # Several sessions may run on a machine, each with several workers.
+    port = _PORT + os.getpid() % _CLUSTERS * _PORTS_A_CLUSTER
     try:
         start(folder, {**_SETTINGS, "MINISLURM_PORT": str(port)})
         with pytest.MonkeyPatch.context() as patch:

@@ -1,9 +1,11 @@
-"""The whole of it with a real training: one command, and some time later there is a report."""
+"""The whole of it with real trainings: one command, and some time later there is a report."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,35 +14,112 @@ import pytest
 from rehearsal import until
 
 from experiments.cli import main
+from experiments.run_directory import RunDirectory
+from slurm.client import call
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
+Shown = pytest.CaptureFixture[str]
+TIMED = ("training_time_", "speed_of_")
+"""How the columns begin that no two runs share."""
 
-def test_submit_and_come_back_to_a_table(
-    cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["study=smoke", "method=grpo", "seed=0", "model.sft.steps=20", "cluster=minislurm"]
-    words += [f"cluster.slurm.python.train='{sys.executable}'", f"paths.root={tmp_path}"]
-    assert main(["submit", *words, "--dry-run"]) == 0
+
+def words(root: Path) -> list[str]:
+    return [
+        *("study=smoke", "method=grpo", "seed=0", "model.sft.steps=20", "training.epochs=6"),
+        *("cluster=minislurm", f"cluster.slurm.python.train='{sys.executable}'", f"paths.root={root}"),
+    ]
+
+
+def record(root: Path, capsys: Shown) -> dict[str, Any]:
+    """`fastrl status --json` of the study."""
+    capsys.readouterr()
+    assert main(["status", "study=smoke", f"paths.root={root}", "--json"]) == 0
+    shown: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return shown[0]
+
+
+def states(root: Path, capsys: Shown) -> list[str]:
+    (cell,) = record(root, capsys)["cells"]
+    return [stage["state"] for stage in cell["stages"].values()]
+
+
+def is_finished(root: Path, capsys: Shown) -> bool:
+    return record(root, capsys)["report"]["state"] == "done"
+
+
+def table(root: Path) -> list[dict[str, str]]:
+    with (root / "studies" / "smoke" / "tables" / "table1.csv").open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def checkpoint(root: Path) -> str:
+    """The digest of the policy that was evaluated."""
+    (path,) = (root / "runs").iterdir()
+    results = RunDirectory(path).results("laptop_geometry")
+    assert results is not None
+    return str(results["digests"]["checkpoint"])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder to which a study has been sent, and nothing happens."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    assert main(["submit", *words(root)]) == 0
+    return root
+
+
+def test_a_dry_run_sends_nothing(cluster: None, tmp_path: Path, capsys: Shown) -> None:
+    assert main(["submit", *words(tmp_path), "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert "#SBATCH --array=0" in shown
     assert "expected GPU-hours: unknown" in shown
-    assert not (tmp_path / "runs").exists()
-    assert main(["submit", *words]) == 0
-    capsys.readouterr()
+    assert not list(tmp_path.iterdir())
 
-    def record() -> dict[str, Any]:
-        assert main(["status", "study=smoke", f"paths.root={tmp_path}", "--json"]) == 0
-        shown: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-        return shown[0]
 
-    until(lambda: record()["report"]["state"] == "done", "the report", seconds=500.0)
-    (cell,) = record()["cells"]
-    assert {stage["state"] for stage in cell["stages"].values()} == {"done"}
-    with (tmp_path / "studies" / "smoke" / "tables" / "table1.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    assert cell["run_id"] in {row["run_ids"] for row in rows}
-    assert main(["submit", *words]) == 0
+def test_a_study_with_accidents_comes_to_the_tables_of_an_undisturbed_one(
+    undisturbed: Path, tmp_path: Path, capsys: Shown
+) -> None:
+    root = tmp_path
+    assert main(["submit", *words(root)]) == 0
+    (path,) = (root / "runs").iterdir()
+    run = RunDirectory(path)
+
+    def steps_of(attempt: int, least: int) -> bool:
+        entry = run.status().get("train")
+        return entry is not None and entry.attempt == attempt and len(run.steps()) > least
+
+    until(lambda: steps_of(1, 1), "the training at step 2", seconds=300.0)
+    os.kill(run.status()["train"].pid, signal.SIGKILL)
+    until(lambda: states(root, capsys) == ["killed", "skipped"], "the training killed")
+    until(lambda: is_finished(root, capsys), "the report of what there was")
+    # Without being asked to retry, what ended badly is left and said.
+    assert main(["submit", *words(root)]) == 0
+    assert "1 ended badly" in capsys.readouterr().out
+    before = len(run.steps())
+    assert main(["submit", *words(root), "--retry", "lost"]) == 0
+    until(lambda: steps_of(2, before), "a step of the second attempt", seconds=300.0)
+    (cell,) = record(root, capsys)["cells"]
+    call(["scancel", cell["stages"]["train"]["job_id"]])
+    until(lambda: states(root, capsys) == ["cancelled", "skipped"], "the training cancelled")
+    assert main(["submit", *words(root)]) == 0
+    for folder in (root, undisturbed):
+        until(lambda: is_finished(folder, capsys), "the report", seconds=300.0)  # noqa: B023
+        assert states(folder, capsys) == ["done", "done"]
+    assert run.status()["train"].attempt == 3
+    rows, expected = table(root), table(undisturbed)
+    assert [row["column"] for row in rows] == [row["column"] for row in expected]
+    same = [row["column"] for row, other in zip(rows, expected, strict=True) if row == other]
+    assert same == [row["column"] for row in rows if not row["column"].startswith(TIMED)]
+    assert {"laptop_geometry_t1_percent", "laptop_geometry_t0_6_percent"} <= set(same)
+    assert checkpoint(root) == checkpoint(undisturbed)
+
+
+def test_a_finished_study_is_left_as_it_is(undisturbed: Path, capsys: Shown) -> None:
+    until(lambda: is_finished(undisturbed, capsys), "the report", seconds=300.0)
+    (cell,) = record(undisturbed, capsys)["cells"]
+    assert cell["run_id"] in {row["run_ids"] for row in table(undisturbed)}
+    assert main(["submit", *words(undisturbed)]) == 0
     assert "every stage is done" in capsys.readouterr().out
-    assert main(["submit", *words, "--dry-run"]) == 0
+    assert main(["submit", *words(undisturbed), "--dry-run"]) == 0
     assert "array" not in capsys.readouterr().out
