@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eval.extraction.final_answer import final_answer
-from eval.protocols.base import BenchmarkQuestion, EqualAnswers
-from eval.protocols.open_grading import grade_open_answers
+from eval.protocols.base import BenchmarkQuestion
+from eval.protocols.open_grading import OpenAnswers
 from eval.protocols.record_fields import THINK_THEN_BOX, content_ids, images_field, text_field
 
 
-class Geometry3k:
+class Geometry3k(OpenAnswers):
     """The protocol of the test split (601)."""
-
-    rules = ("current",)
 
     def questions(self, records: Iterable[Mapping[str, Any]]) -> list[BenchmarkQuestion]:
         """Fields `problem`, one `<image>` in it for each of `images`, and `answer`; `id`, or `question_id`
@@ -43,21 +40,3 @@ class Geometry3k:
             )
             for index, record in enumerate(records)
         ]
-
-    def extract(self, question: BenchmarkQuestion, response: str) -> str | None:
-        """The last box, else the last <answer>, else what "the answer is" states."""
-        return final_answer(response)
-
-    def grade(
-        self,
-        questions: Sequence[BenchmarkQuestion],
-        extractions: Sequence[str | None],
-        rule: str,
-        equal: EqualAnswers,
-    ) -> list[bool | None]:
-        return grade_open_answers(questions, extractions, equal)
-
-    def metrics(
-        self, questions: Sequence[BenchmarkQuestion], correct: Sequence[bool]
-    ) -> dict[str, float | int]:
-        return {}

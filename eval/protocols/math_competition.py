@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from eval.extraction.boxed import gold_answer
-from eval.extraction.final_answer import final_answer
-from eval.protocols.base import BenchmarkQuestion, EqualAnswers
-from eval.protocols.open_grading import grade_open_answers
+from eval.protocols.base import BenchmarkQuestion
+from eval.protocols.open_grading import OpenAnswers
 from eval.protocols.record_fields import content_ids, text_field
 
 INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
 
 
-class MathCompetition:
+class MathCompetition(OpenAnswers):
     """Labels: subject and level ("1" to "5", and "?" in the few records of MATH without one).
 
     Records of a prepared set name their subject `family` and have no level.
     """
-
-    rules = ("current",)
 
     def questions(self, records: Iterable[Mapping[str, Any]]) -> list[BenchmarkQuestion]:
         """Fields `problem`; `answer`, or `solution` with a box; `subject`, `type` or `family`; `level`."""
@@ -42,24 +39,6 @@ class MathCompetition:
             )
             for index, record in enumerate(records)
         ]
-
-    def extract(self, question: BenchmarkQuestion, response: str) -> str | None:
-        """The last box, else the last <answer>, else what "the answer is" states."""
-        return final_answer(response)
-
-    def grade(
-        self,
-        questions: Sequence[BenchmarkQuestion],
-        extractions: Sequence[str | None],
-        rule: str,
-        equal: EqualAnswers,
-    ) -> list[bool | None]:
-        return grade_open_answers(questions, extractions, equal)
-
-    def metrics(
-        self, questions: Sequence[BenchmarkQuestion], correct: Sequence[bool]
-    ) -> dict[str, float | int]:
-        return {}
 
 
 def _given_id(record: Mapping[str, Any], otherwise: str) -> str:

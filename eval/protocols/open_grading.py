@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eval.extraction.final_answer import final_answer
 from eval.protocols.base import BenchmarkQuestion, EqualAnswers
 
 
@@ -18,3 +19,27 @@ def grade_open_answers(
     ]
     verdicts = iter(equal(present))
     return [extraction is not None and next(verdicts) for extraction in extractions]
+
+
+class OpenAnswers:
+    """The part of a protocol that benchmarks of open answers without further scores have in common."""
+
+    rules: tuple[str, ...] = ("current",)
+
+    def extract(self, question: BenchmarkQuestion, response: str) -> str | None:
+        """The last box, else the last <answer>, else what "the answer is" states."""
+        return final_answer(response)
+
+    def grade(
+        self,
+        questions: Sequence[BenchmarkQuestion],
+        extractions: Sequence[str | None],
+        rule: str,
+        equal: EqualAnswers,
+    ) -> list[bool | None]:
+        return grade_open_answers(questions, extractions, equal)
+
+    def metrics(
+        self, questions: Sequence[BenchmarkQuestion], correct: Sequence[bool]
+    ) -> dict[str, float | int]:
+        return {}
