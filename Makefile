@@ -29,7 +29,8 @@ lint: env ## check style (ruff) and types (mypy)
 	@$(BIN)/mypy
 
 bench: env ## run every benchmark of benchmarks/
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	@set -e; for script in benchmarks/*.py; do \
+	  name=$$(basename "$$script" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
 clean: ## remove .venv and all caches; results/ stays
 	@rm -rf .venv .venv.lock build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache outputs multirun
