@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
@@ -58,6 +58,25 @@ class GenerativeModel(BatchedModel, LM):  # type: ignore[misc]
         raise NotImplementedError(
             f"{type(self).__name__} only generates; use lm=hf for tasks that score given texts"
         )
+
+
+class UntemplatedModel(GenerativeModel):
+    """A model that passes the user's text on as it is: a server has a template, a record needs none."""
+
+    def apply_chat_template(
+        self, chat_history: Sequence[Mapping[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        (message,) = chat_history
+        return message["content"]
+
+    def chat_template(self, chat_template: bool | str = False) -> str:
+        return ""
+
+
+def in_order(requests: Sequence[Instance], batch_size: int) -> Iterator[list[int]]:
+    """Indices of the requests, `batch_size` at a time."""
+    for start in range(0, len(requests), batch_size):
+        yield list(range(start, min(start + batch_size, len(requests))))
 
 
 def images_of(request: Instance) -> list[LazyImage]:

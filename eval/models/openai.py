@@ -19,7 +19,7 @@ from lm_eval.api.instance import Instance
 from eval.benchmark_settings import BenchmarkSettings
 from eval.decoding import derived_seed
 from eval.model_options import OpenaiOptions
-from eval.models.batched import Batch, GenerativeModel, images_of
+from eval.models.batched import Batch, UntemplatedModel, images_of, in_order
 from eval.models.response import Response, cut_at_stop
 
 _BUSY = (408, 429, 500, 502, 503, 504)
@@ -30,7 +30,7 @@ class ServerError(RuntimeError):
     """The server cannot be reached, refuses a request or answers something else."""
 
 
-class Openai(GenerativeModel):
+class Openai(UntemplatedModel):
     """Asks `<url>/chat/completions`, a request per sample, several at a time; images go as PNG data URLs.
 
     The server applies its own chat template. A request carries a seed of its own, which most servers heed.
@@ -50,25 +50,13 @@ class Openai(GenerativeModel):
             key = Path(self._options.key_file).expanduser().read_text(encoding="utf-8").strip()
             self._headers["Authorization"] = f"Bearer {key}"
 
-    def apply_chat_template(
-        self, chat_history: Sequence[Mapping[str, str]], add_generation_prompt: bool = True
-    ) -> str:
-        """The user's text as it is, since the server applies a template."""
-        (message,) = chat_history
-        return message["content"]
-
-    def chat_template(self, chat_template: bool | str = False) -> str:
-        """None is applied here."""
-        return ""
-
     @property
     def tokenizer_name(self) -> str:
         return self._options.model
 
     def batches(self, requests: Sequence[Instance]) -> Iterator[Batch]:
         """Batches in the order of the requests."""
-        for start in range(0, len(requests), self._batch_size):
-            batch = list(range(start, min(start + self._batch_size, len(requests))))
+        for batch in in_order(requests, self._batch_size):
             yield batch, partial(self._generated, requests, batch)
 
     def _generated(self, requests: Sequence[Instance], batch: Sequence[int]) -> list[Response]:

@@ -12,11 +12,11 @@ from lm_eval.api.instance import Instance
 from eval.benchmark_settings import BenchmarkSettings
 from eval.datasets.records import DataError, read_records
 from eval.model_options import ReplayOptions
-from eval.models.batched import Batch, GenerativeModel
+from eval.models.batched import Batch, UntemplatedModel
 from eval.models.response import Response
 
 
-class Replay(GenerativeModel):
+class Replay(UntemplatedModel):
     """Answers a question's i-th request with its i-th record. A question's images are not read."""
 
     MULTIMODAL = True
@@ -35,17 +35,6 @@ class Replay(GenerativeModel):
                 self._field(record, number, "response_field"),
             )
             self._outputs.setdefault(str(question), []).append(_response(record, str(response)))
-
-    def apply_chat_template(
-        self, chat_history: Sequence[Mapping[str, str]], add_generation_prompt: bool = True
-    ) -> str:
-        """The user's text as it is."""
-        (message,) = chat_history
-        return message["content"]
-
-    def chat_template(self, chat_template: bool | str = False) -> str:
-        """None is applied."""
-        return ""
 
     @property
     def tokenizer_name(self) -> str:

@@ -12,7 +12,7 @@ from lm_eval.api.instance import Instance
 from eval.benchmark_settings import BenchmarkSettings
 from eval.decoding import derived_seed
 from eval.model_options import VllmOptions
-from eval.models.batched import Batch, GenerativeModel, images_of
+from eval.models.batched import Batch, GenerativeModel, images_of, in_order
 from eval.models.response import Response, cut_at_stop
 
 
@@ -79,8 +79,7 @@ class Vllm(GenerativeModel):
 
     def batches(self, requests: Sequence[Instance]) -> Iterator[Batch]:
         """Batches in the order of the requests."""
-        for start in range(0, len(requests), self._batch_size):
-            batch = list(range(start, min(start + self._batch_size, len(requests))))
+        for batch in in_order(requests, self._batch_size):
             yield batch, partial(self._generated, requests, batch)
 
     def _generated(self, requests: Sequence[Instance], batch: Sequence[int]) -> list[Response]:
