@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.datasets import dataset_digest, load_questions
+from eval.datasets import load_questions, split_record
 from eval.datasets.records import DataError
 from eval.preparation.prepare import read_card
 from experiments.atomic_files import write_file
@@ -18,9 +18,11 @@ from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext, StageStopped
 from experiments.step_log import append_step, cut_back
 from fastrl.engines.easyr1.translation import RunFiles
+from fastrl.engines.reference.loop import total_steps
 from fastrl.engines.reference.settings import training_settings
+from fastrl.method import build_method
 
-_REWARD_FILES = Path(__file__).parents[1] / "eval" / "rewards" / "easyr1"
+_REWARD_FILE = Path(__file__).parents[1] / "eval" / "rewards" / "easyr1_reward.py"
 _PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
@@ -33,43 +35,42 @@ def train_on_easyr1(run: RunDirectory, config: dict[str, Any], context: StageCon
     if run.final_checkpoint.is_dir():
         return
     from fastrl.engines.easyr1 import launch
-    from fastrl.engines.easyr1.trainer import TrainingStopped
 
     dataset = config["dataset"]
     policy = prepare_policy(config["model"], dataset, run.root / "models", context.announce)
     files = run_files(run, config, policy)
     splits = _write_inputs(files, dataset)
-    training = training_settings(config["training"])
+    steps = total_steps(
+        training_settings(config["training"]), build_method(config["method"]), splits["train"]["questions"]
+    )
     write_provenance(
         run,
         attempt=context.attempt,
         policy=policy.name if isinstance(policy, Path) else policy,
-        steps=training.epochs * (splits["train"]["questions"] // training.questions_per_step),
+        steps=steps,
         data=splits,
     )
-    try:
-        steps = launch.train(
-            config=config,
-            files=files,
-            final=run.final_checkpoint,
-            on_step=lambda record: append_step(run.steps_path, record),
-            on_rollouts=lambda step, record: write_rollouts(run.rollouts, step, record),
-            cut_back=lambda step: context.announce(
-                f"{cut_back(run.steps_path, step)} records after step {step} dropped"
-            ),
-            stop_requested=context.stop_requested,
-            announce=context.announce,
-        )
-    except TrainingStopped as stopped:
-        raise StageStopped(str(stopped)) from stopped
-    context.announce(f"finished at step {steps}")
+    outcome = launch.train(
+        config=config,
+        files=files,
+        final=run.final_checkpoint,
+        on_step=lambda record: append_step(run.steps_path, record),
+        on_rollouts=lambda step, record: write_rollouts(run.rollouts, step, record),
+        cut_back=lambda step: context.announce(
+            f"{cut_back(run.steps_path, step)} records after step {step} dropped"
+        ),
+        stop_requested=context.stop_requested,
+        announce=context.announce,
+    )
+    if not outcome.finished:
+        raise StageStopped(f"stopped after step {outcome.step}, as asked")
+    context.announce(f"finished at step {outcome.step}")
 
 
 def run_files(run: RunDirectory, config: Mapping[str, Any], policy: Path | str) -> RunFiles:
     """What EasyR1 reads and writes for a run. A prepared data set is its own parquet; other questions become
     JSON lines in the run's `data` folder. Writes nothing."""
     dataset, data = config["dataset"], run.path.resolve() / "data"
-    reward = dict(dataset["reward"])
 
     def questions(split: str) -> str:
         prepared = Path(dataset["root"]).resolve() if "root" in dataset else None
@@ -81,8 +82,8 @@ def run_files(run: RunDirectory, config: Mapping[str, Any], policy: Path | str) 
         validation=questions(dataset["validation_split"]),
         format_prompt=str(data / "instruction.jinja") if dataset.get("instruction") else None,
         chat_template=str(data / "plain_chat.jinja") if _has_no_chat_template(policy) else None,
-        reward=str(_REWARD_FILES / f"{reward.pop('name')}.py"),
-        reward_arguments=reward,
+        reward=str(_REWARD_FILE),
+        reward_arguments=dataset["reward"],
         checkpoints=str(run.checkpoints.resolve()),
     )
 
@@ -107,7 +108,7 @@ def _write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> dict[str, dict
             for question in questions
         ]
         write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
-        splits[name] = {"questions": len(questions), "digest": dataset_digest(questions)}
+        splits[name] = split_record(questions)
     if files.chat_template is not None:
         write_file(Path(files.chat_template), _PLAIN_TEMPLATE)
     if files.format_prompt is not None:

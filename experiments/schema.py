@@ -25,7 +25,7 @@ from eval.datasets.settings import DatasetSettings
 from experiments.cluster_settings import ClusterSettings
 from experiments.errors import did_you_mean, listed
 from experiments.policies.settings import ModelSettings
-from fastrl.engines.easyr1.settings import EasyR1Settings
+from fastrl.engines.easyr1.settings import EASYR1_ENGINES, EasyR1Settings
 from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
 from fastrl.filters import FILTERS
 from fastrl.objectives import OBJECTIVES
@@ -40,8 +40,7 @@ METHOD_PARTS: dict[str, Mapping[str, type[Any]]] = {
 }
 ENGINES: dict[str, type[Any]] = {
     "reference": EngineSettings,
-    "easyr1": EasyR1Settings,
-    "easyr1_cpu": EasyR1Settings,
+    **dict.fromkeys(EASYR1_ENGINES, EasyR1Settings),
 }
 
 Settings = TypeVar("Settings")

@@ -6,26 +6,23 @@ else, and EasyR1 for runs on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from eval.datasets import dataset_digest, load_questions
+from eval.datasets import load_questions, split_record
 from eval.rewards import build_reward
 from experiments.policies.prepare import prepare_policy
 from experiments.provenance import write_provenance
 from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext, StageStopped
 from experiments.step_log import append_step, cut_back
+from fastrl.engines.easyr1.settings import EASYR1_ENGINES
 from fastrl.engines.reference.loop import checkpointed_step, total_steps
 from fastrl.engines.reference.loop import train as train_policy
 from fastrl.engines.reference.settings import TrainingSettings, engine_settings, training_settings
 from fastrl.method import build_method
 from fastrl.rollout_record import RolloutRecord
-from fastrl.rollouts import Question
-
-EASYR1_ENGINES = ("easyr1", "easyr1_cpu")
-"""Names of engine files that train on EasyR1."""
 
 
 def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> None:
@@ -81,8 +78,3 @@ def _recorder(run: RunDirectory, training: TrainingSettings) -> Callable[[int, R
     from experiments.rollout_files import write_rollouts
 
     return lambda step, record: write_rollouts(run.rollouts, step, record)
-
-
-def split_record(questions: Sequence[Question]) -> Mapping[str, Any]:
-    """What provenance says of a split: how many questions, and their digest."""
-    return {"questions": len(questions), "digest": dataset_digest(questions)}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.schema import METHOD_PARTS, Problem
-from fastrl.engines.easyr1.settings import easyr1_settings
+from fastrl.engines.easyr1.settings import EASYR1_ENGINES, easyr1_settings
 from fastrl.engines.easyr1.translation import easyr1_problems
 from fastrl.method import method_problems
 
@@ -47,16 +47,16 @@ def _method_problem(complaint: str) -> Problem:
 
 def _engine_problems(config: Mapping[str, Any]) -> list[Problem]:
     """What the engine can't do of a method or its training."""
-    if config["engine"]["name"] == "reference":
+    if config["engine"]["name"] not in EASYR1_ENGINES:
         return []
     return [Problem(*problem) for problem in easyr1_problems(config)]
 
 
 def _ranks(engine: Mapping[str, Any]) -> int:
     """Data-parallel ranks that a step's trajectories divide over."""
-    if engine["name"] == "reference":
-        return int(engine["data_parallel"])
-    return easyr1_settings(engine).data_parallel
+    if engine["name"] in EASYR1_ENGINES:
+        return easyr1_settings(engine).data_parallel
+    return int(engine["data_parallel"])
 
 
 def _batch_problems(config: Mapping[str, Any]) -> list[Problem]:

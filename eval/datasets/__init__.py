@@ -57,6 +57,11 @@ def files_of(
     return files
 
 
+def split_record(questions: Sequence[Question]) -> dict[str, Any]:
+    """What a run's provenance says of a split: how many questions, and their digest."""
+    return {"questions": len(questions), "digest": dataset_digest(questions)}
+
+
 def dataset_digest(questions: Sequence[Question]) -> str:
     """sha256 (hex) over every field of every question, in order: equal digests, equal data."""
     digest = hashlib.sha256()

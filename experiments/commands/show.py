@@ -41,7 +41,7 @@ def execute(arguments: Namespace) -> int:
 def _engine_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
     from experiments.easyr1_training import run_files
     from experiments.run_directory import RunDirectory
-    from experiments.train_stage import EASYR1_ENGINES
+    from fastrl.engines.easyr1.settings import EASYR1_ENGINES
     from fastrl.engines.easyr1.translation import easyr1_config
 
     name = config["engine"]["name"]

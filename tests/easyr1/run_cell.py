@@ -17,8 +17,6 @@ def main(spec: dict[str, Any]) -> None:
     if spec["vanilla"]:
         vanilla(spec["config"], files, Path(spec["final"]))
         return
-    sys.path[:0] = launch.import_paths("cpu", spec["config"]["engine"]["home"])
-    from fastrl.engines.easyr1.trainer import TrainingStopped
 
     def on_step(record: dict[str, Any]) -> None:
         with steps.open("a") as stream:
@@ -33,21 +31,18 @@ def main(spec: dict[str, Any]) -> None:
         return spec["stop_after"] is not None and len(steps.read_text().splitlines()) >= spec["stop_after"]
 
     rollouts = []
-    try:
-        launch.train(
-            config=spec["config"],
-            files=files,
-            final=Path(spec["final"]),
-            on_step=on_step,
-            on_rollouts=lambda step, record: rollouts.append(
-                {"step": step, "kept": record.kept.tolist(), "reason": list(record.reason)}
-            ),
-            cut_back=cut_back,
-            stop_requested=stop_requested,
-            announce=print,
-        )
-    except TrainingStopped as stopped:
-        print(stopped)
+    launch.train(
+        config=spec["config"],
+        files=files,
+        final=Path(spec["final"]),
+        on_step=on_step,
+        on_rollouts=lambda step, record: rollouts.append(
+            {"step": step, "kept": record.kept.tolist(), "reason": list(record.reason)}
+        ),
+        cut_back=cut_back,
+        stop_requested=stop_requested,
+        announce=print,
+    )
     Path(spec["rollouts"]).write_text(json.dumps(rollouts))
 
 

@@ -62,7 +62,7 @@ def build_assets(folder: Path) -> Assets:
             num_hidden_layers=2,
             num_attention_heads=4,
             num_key_value_heads=2,
-            max_position_embeddings=128,
+            max_position_embeddings=512,
             tie_word_embeddings=True,
             bos_token_id=None,
             eos_token_id=1,

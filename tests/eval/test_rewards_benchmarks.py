@@ -99,9 +99,9 @@ def reward_accuracies(config: dict[str, Any], pairs: list[tuple[str, str]]) -> l
     return [reward.accuracy for reward in build_reward(config)(questions, [text for _, text in pairs])]
 
 
-def reward_file(name: str) -> ModuleType:
-    """A reward file, loaded by its path as EasyR1 does."""
-    path = ROOT / f"eval/rewards/easyr1/{name}.py"
+def reward_file() -> ModuleType:
+    """The reward file, loaded by its path as EasyR1 does."""
+    path = ROOT / "eval/rewards/easyr1_reward.py"
     spec = importlib.util.spec_from_file_location("custom_reward_fn", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -145,14 +145,13 @@ def test_the_easyr1_file_gives_what_the_embedded_engines_reward_gives(name: str)
     pairs = [(gold, text) for gold in GOLDS[:3] for text in TEXTS]
     questions = [Question(f"q{n}", "", gold) for n, (gold, _) in enumerate(pairs)]
     rewards = build_reward(config)(questions, [text for _, text in pairs])
-    module = reward_file(config["name"])
+    module = reward_file()
     assert module.REWARD_TYPE == "batch"
     inputs = [{"response": text, "response_length": 1, "ground_truth": gold} for gold, text in pairs]
-    kwargs = {key: value for key, value in config.items() if key != "name"}
-    assert module.compute_score(inputs, **kwargs) == [
+    assert module.compute_score(inputs, **config) == [
         {"overall": reward.total, "format": reward.format, "accuracy": reward.accuracy} for reward in rewards
     ]
-    assert module.compute_score([], **kwargs) == []
+    assert module.compute_score([], **config) == []
 
 
 def test_total_is_accuracy_plus_half_of_format() -> None:
@@ -212,14 +211,14 @@ def test_questions_and_responses_must_pair_up() -> None:
 
 def test_an_answer_that_is_no_text_is_refused_by_its_number() -> None:
     inputs = [{"response": "", "response_length": 0, "ground_truth": answer} for answer in ("48", 48)]
-    kwargs = {key: value for key, value in reward_config("math").items() if key != "name"}
     with pytest.raises(ValueError, match="reward input 1: ground_truth is 48, not a text"):
-        reward_file("benchmark_accuracy_format").compute_score(inputs, **kwargs)
+        reward_file().compute_score(inputs, **reward_config("math"))
 
 
 def test_reward_files_load_without_configuration_evaluation_and_tracking_libraries() -> None:
     code = (
-        "import eval.rewards.easyr1.benchmark_accuracy_format, eval.rewards.easyr1.grounding, sys\n"
+        "import eval.rewards.easyr1_reward, sys\n"
+        "import eval.rewards.benchmark_accuracy_format, eval.rewards.grounding\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -153,8 +153,7 @@ def test_the_easyr1_file_gives_what_the_embedded_engines_reward_gives() -> None:
     config = reward_config("os_atlas")
     texts = [answered("[100, 100, 200, 150]"), "[100, 100, 200, 150]", ""]
     rewards = build_reward(config)([Question("q", "", GOLD)] * 3, texts)
-    kwargs = {key: value for key, value in config.items() if key != "name"}
     inputs = [{"response": text, "response_length": 9, "ground_truth": GOLD} for text in texts]
-    assert reward_file("grounding").compute_score(inputs, **kwargs) == [
+    assert reward_file().compute_score(inputs, **config) == [
         {"overall": reward.total, "format": reward.format, "accuracy": reward.accuracy} for reward in rewards
     ]

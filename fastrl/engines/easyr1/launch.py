@@ -5,6 +5,7 @@ EasyR1 runs its trainer in a Ray actor. Here it is the driver, so that a signal 
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from omegaconf import OmegaConf
 from fastrl.engines.easyr1.checkpoint_checks import export_policy, resumable_step
 from fastrl.engines.easyr1.settings import EasyR1Settings, easyr1_settings
 from fastrl.engines.easyr1.translation import RunFiles, averages_sequences, easyr1_config
+from fastrl.engines.reference.loop import TrainOutcome
 from fastrl.method import build_method
 from fastrl.rollout_record import RolloutRecord
 
@@ -42,12 +44,12 @@ def train(
     cut_back: Callable[[int], None],
     stop_requested: Callable[[], bool],
     announce: Callable[[str], None],
-) -> int:
-    """Train a cell to the end, from its newest checkpoint; returns the number of steps done.
+) -> TrainOutcome:
+    """Train a cell to the end, from its newest checkpoint, or until a stop request, with everything saved.
 
     final: where the trained policy goes, a Hugging Face folder. on_step: gets each step's record, before the
     step's checkpoint. cut_back(step): called before training, to drop records after the checkpoint.
-    Raises TrainingStopped (of `trainer`) after a stop request, everything saved; CheckpointProblem.
+    Raises ImportError when there is no EasyR1 here, CheckpointProblem.
     """
     engine = easyr1_settings(config["engine"])
     step = resumable_step(Path(files.checkpoints), engine.data_parallel)
@@ -55,17 +57,27 @@ def train(
     announce(f"EasyR1 goes on after step {step}")
     paths = import_paths(engine.worker, engine.home)
     sys.path[:0] = [path for path in paths if path not in sys.path]
+    if importlib.util.find_spec("verl") is None:
+        raise ImportError(
+            f"there is no EasyR1 in {sys.executable}: set engine.home to a checkout of it, or run the stage "
+            "in the environment that has it (docs/easyr1.md)"
+        )
+    from fastrl.engines.easyr1.trainer import TrainingStopped
+
     start_ray(engine.worker, engine.data_parallel, paths)
     try:
         trainer = _trainer(config, files, on_step, on_rollouts, stop_requested)
         trainer.init_workers()
         trainer.fit()
+    except TrainingStopped as stopped:
+        announce(str(stopped))
+        return TrainOutcome(stopped.step, finished=False)
     finally:
         ray.shutdown()
     steps = int(trainer.global_step)
     actor = Path(files.checkpoints) / f"global_step_{steps}" / "actor"
     export_policy(actor, final, Path(engine.home) if engine.home else None)
-    return steps
+    return TrainOutcome(steps, finished=True)
 
 
 def import_paths(worker: str, home: str | None) -> list[str]:

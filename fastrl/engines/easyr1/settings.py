@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+EASYR1_ENGINES = ("easyr1", "easyr1_cpu")
+"""The engine configs that train on EasyR1."""
+
 
 @dataclass(frozen=True)
 class EasyR1Settings:

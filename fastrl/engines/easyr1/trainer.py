@@ -55,7 +55,11 @@ core_algos.register_adv_estimator("grpo")(_kept_advantages)
 
 
 class TrainingStopped(Exception):
-    """Training was asked to stop; a checkpoint of the last step is saved."""
+    """Training was asked to stop after `step`, of which a checkpoint is saved."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"stopped after step {step}, as asked")
+        self.step = step
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         if self._save_due or stopping:
             self._save_now(done)
         if stopping:
-            raise TrainingStopped(f"stopped after step {done}, as asked")
+            raise TrainingStopped(done)
 
     def _save_now(self, step: int) -> None:
         start = time.perf_counter()
