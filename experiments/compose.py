@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from experiments.config_tree import CONF, ConfigTree, first_line, group_names, parse_overrides, quoted
 from experiments.errors import UserError
 from experiments.explain import failed_composition, failed_override, problem_report, source_of
-from experiments.identity import IDENTITY_KEYS, TRANSIENT_KEYS
+from experiments.identity import IDENTITY_KEYS, TRANSIENT_KEYS, flattened
 from experiments.schema import check_config
 from experiments.validation import impossible_combinations, misnamed_files
 
@@ -74,7 +74,22 @@ def _cell(overrides: tuple[str, ...], folders: tuple[Path, ...]) -> dict[str, An
     shared = tuple(str(item.input_line) for item in values if item.key_or_group != "seed")
     tree = _set(chosen, shared, folders)
     seeds = [item for item in values if item.key_or_group == "seed"]
+    if all(type(item.value()) is int and item.value() >= 0 for item in seeds):
+        arm, names_seed = _arm(chosen, shared, folders)
+        if not names_seed:
+            return {**arm, "seed": seeds[-1].value()} if seeds else arm
     return resolve_cell(ConfigTree(_updated(tree.config, seeds, groups), tree.choices, overrides, folders))
+
+
+@lru_cache(maxsize=256)
+def _arm(
+    chosen: tuple[str, ...], values: tuple[str, ...], folders: tuple[Path, ...]
+) -> tuple[dict[str, Any], bool]:
+    """The resolved, checked config of an arm, and whether an interpolation in it may name the seed."""
+    tree = _set(chosen, values, folders)
+    written: Any = OmegaConf.to_container(tree.config, resolve=False)
+    texts = [text for text in flattened(written).values() if "${" in str(text)]
+    return resolve_cell(tree), any("seed" in str(text) for text in texts)
 
 
 @lru_cache(maxsize=256)

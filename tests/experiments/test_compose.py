@@ -119,6 +119,21 @@ def test_own_config_tree_adds_options(tmp_path: Path) -> None:
         compose_cell(["method=mine"])
 
 
+def test_a_seed_that_other_values_name_reaches_them(tmp_path: Path) -> None:
+    training = yaml.safe_load((CONF / "training" / "laptop.yaml").read_text(encoding="utf-8"))
+    own = {**training, "name": "warm", "warmup_steps": "${seed}"}
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training" / "warm.yaml").write_text(yaml.safe_dump(own))
+    cells = [compose_cell(["training=warm", f"seed={seed}"], [tmp_path]) for seed in (0, 3)]
+    assert [(cell["seed"], cell["training"]["warmup_steps"]) for cell in cells] == [(0, 0), (3, 3)]
+
+
+@pytest.mark.parametrize("seed", ["-1", "true", "1.5", "a"])
+def test_a_seed_that_is_none_is_refused(seed: str) -> None:
+    with pytest.raises(UserError, match="seed"):
+        compose_cell([f"seed={seed}"])
+
+
 def test_composing_needs_neither_torch_nor_the_heavy_packages() -> None:
     script = (
         "import sys\n"
