@@ -12,8 +12,9 @@ _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _MEMORY = re.compile(r"[0-9]+[KMGT]?")
 _OWN_OPTIONS = frozenset(
     (
-        *("array", "chdir", "comment", "dependency", "error", "job-name", "kill-on-invalid-dep"),
-        *("open-mode", "output", "parsable", "requeue", "no-requeue", "signal", "wait", "wrap"),
+        *("array", "chdir", "comment", "dependency", "error", "job-name", "kill-on-invalid-dep", "nodes"),
+        *("ntasks", "ntasks-per-node", "open-mode", "output", "parsable", "requeue", "no-requeue"),
+        *("signal", "wait", "wrap"),
     )
 )
 
@@ -40,10 +41,22 @@ class JobShape:
 
 
 @dataclass(frozen=True)
+class TrainShape(JobShape):
+    """As a JobShape on each of so many nodes; over several the engine trains with Ray."""
+
+    nodes: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nodes < 1:
+            raise ValueError(f"nodes must be at least 1; got {self.nodes}")
+
+
+@dataclass(frozen=True)
 class JobShapes:
     """The shape of each kind of job."""
 
-    train: JobShape
+    train: TrainShape
     evaluate: JobShape
     report: JobShape
 
@@ -65,9 +78,11 @@ class SlurmSettings:
     that asks for GPUs, `--gres=gpu[:type]:N` or `--gpus-per-node=[type:]N`. parallelism: tasks of an array
     that run at a time, null for no limit. max_array_size: tasks of an array, null to ask the cluster.
     signal_seconds: how long before its walltime a job is asked to save. max_requeues: how often a job that
-    was asked to save is put back into the queue. stall_minutes: a training without a new step for so long is
-    ended. setup: shell lines run before anything else (module load, conda activate). environment: variables
-    of the jobs. shared_paths: folders that every node must see. extra: further sbatch options by long name.
+    was asked to save is put back into the queue. stall_minutes: a training without a new step for so long, or
+    an evaluation without a new batch, is ended. ray_join_seconds: within which every node of a training on
+    several must have joined Ray. setup: shell lines run before anything else (module load, conda activate).
+    environment: variables of the jobs. shared_paths: folders that every node must see. extra: further sbatch
+    options by long name.
     """
 
     partition: str | None
@@ -82,6 +97,7 @@ class SlurmSettings:
     signal_seconds: int
     max_requeues: int
     stall_minutes: float
+    ray_join_seconds: float
     python: Pythons
     setup: list[str]
     environment: dict[str, str]
@@ -97,8 +113,9 @@ class SlurmSettings:
             raise ValueError(f"signal_seconds must be at least 1; got {self.signal_seconds}")
         if self.max_requeues < 0:
             raise ValueError(f"max_requeues must be 0 or more; got {self.max_requeues}")
-        if not self.stall_minutes > 0:
-            raise ValueError(f"stall_minutes must be above 0; got {self.stall_minutes}")
+        for name in ("stall_minutes", "ray_join_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0; got {getattr(self, name)}")
         for kind in ("train", "evaluate"):
             minutes = getattr(self.shapes, kind).minutes
             if minutes * 60 < 2 * self.signal_seconds:

@@ -1,8 +1,8 @@
-"""Expected GPU-hours of stages, from measured runs of like cells."""
+"""Expected GPU-hours of stages: from measured runs of like cells, else derived from published times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -14,21 +14,35 @@ from experiments.run_directory import RunDirectory
 
 @dataclass(frozen=True)
 class Expectation:
-    """gpu_hours: of the stages that could be estimated. known: how many. unknown: how many could not."""
+    """measured, derived: GPU-hours of the stages of which like cells were run, and of those that published
+    times say something of; never added up. unknown: how many stages are neither."""
 
-    gpu_hours: float
-    known: int
+    measured: tuple[float, ...]
+    derived: tuple[float, ...]
     unknown: int
 
     def __str__(self) -> str:
-        if not self.known:
+        if not (self.measured or self.derived):
             return "unknown: no cell like these has been run under this results folder"
-        rest = f", and {self.unknown} stages of which nothing like has been run" if self.unknown else ""
-        return f"{self.gpu_hours:.2f} for {self.known} stages, as measured on like cells{rest}"
+        parts = []
+        if self.measured:
+            hours = f"{sum(self.measured):.2f} for {len(self.measured)} stages"
+            parts.append(f"{hours}, as measured on like cells")
+        if self.derived:
+            hours = f"{sum(self.derived):,.0f} for {len(self.derived)} stages"
+            parts.append(f"{hours}, derived from published times")
+        if self.unknown:
+            parts.append(f"unknown for {self.unknown} stages")
+        return "; ".join(parts)
 
 
-def expected_gpu_hours(plan: Plan, root: Path, stages: Iterable[tuple[Cell, str, int]]) -> Expectation:
-    """stages: each with the GPUs of its job.
+def expected_gpu_hours(
+    plan: Plan,
+    root: Path,
+    stages: Iterable[tuple[Cell, str, int]],
+    derive: Callable[[Cell, str], float | None],
+) -> Expectation:
+    """stages: each with the GPUs of its job. derive: GPU-hours of a stage by published times, if any.
 
     Like cells are those of the same arm; without one, those of the same model, data set and engine.
     """
@@ -38,15 +52,16 @@ def expected_gpu_hours(plan: Plan, root: Path, stages: Iterable[tuple[Cell, str,
         for stage, seconds in _measured(RunDirectory(root / "runs" / cell.run_id)).items():
             arms.setdefault((cell.arm, stage), []).append(seconds)
             kinds.setdefault((*_kind(cell), stage), []).append(seconds)
-    hours, known, unknown = 0.0, 0, 0
+    measured, derived, unknown = [], [], 0
     for cell, stage, gpus in stages:
         like = arms.get((cell.arm, stage)) or kinds.get((*_kind(cell), stage))
-        if like is None:
+        if like is not None:
+            measured.append(gpus * fmean(like) / 3600)
+        elif (hours := derive(cell, stage)) is not None:
+            derived.append(hours)
+        else:
             unknown += 1
-            continue
-        known += 1
-        hours += gpus * fmean(like) / 3600
-    return Expectation(hours, known, unknown)
+    return Expectation(tuple(measured), tuple(derived), unknown)
 
 
 def _kind(cell: Cell) -> tuple[str, str, str]:

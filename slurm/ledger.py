@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from experiments.atomic_files import write_json
+from experiments.atomic_files import write_file, write_json
 from experiments.errors import UserError
 from slurm.queue import TaskId
 
@@ -37,7 +37,8 @@ class StageTask:
 class JobArray:
     """One job array. number: of its script in the folder. job_id: None until it is sent.
 
-    depends_on: sbatch's dependency, or "". stall_minutes, max_requeues: see SlurmSettings. tasks: by index.
+    depends_on: sbatch's dependency, or "". stall_minutes, max_requeues, ray_join_seconds: see SlurmSettings.
+    tasks: by index.
     """
 
     number: int
@@ -46,6 +47,7 @@ class JobArray:
     depends_on: str
     stall_minutes: float
     max_requeues: int
+    ray_join_seconds: float
     tasks: dict[int, StageTask]
 
 
@@ -71,6 +73,10 @@ class Submission:
     def log(self, task: TaskId) -> Path:
         """What Slurm writes of a task: set-up lines, and what went wrong before its stage could start."""
         return self.folder / f"{task}.log"
+
+    def node_log(self, task: TaskId, node: str) -> Path:
+        """What Ray on one node of a task says."""
+        return self.folder / f"{task}.ray-{node}.log"
 
     def comment(self, array: JobArray) -> str:
         """Marks the jobs of an array in Slurm's queue."""
@@ -109,7 +115,9 @@ def write_submission(submission: Submission) -> None:
         {**vars(array), "tasks": {index: vars(task) for index, task in array.tasks.items()}}
         for array in submission.arrays
     ]
-    write_json(submission.folder / "submission.json", {"schema": SCHEMA, **record, "arrays": arrays})
+    # On one line: with indentation, Python's encoder is an eighth as fast.
+    text = json.dumps({"schema": SCHEMA, **record, "arrays": arrays}, ensure_ascii=False)
+    write_file(submission.folder / "submission.json", f"{text}\n")
 
 
 def read_submission(folder: Path) -> Submission:
@@ -173,4 +181,5 @@ def _array(record: dict[str, Any]) -> JobArray:
         int(index): StageTask(**{**task, "command": tuple(task["command"])})
         for index, task in record["tasks"].items()
     }
-    return JobArray(**{**record, "tasks": tasks})
+    # Records from before trainings could have several nodes have no time to join.
+    return JobArray(**{"ray_join_seconds": 0.0, **record, "tasks": tasks})

@@ -12,10 +12,10 @@ from experiments.plan import Cell, Plan
 from experiments.run_directory import RunDirectory
 from experiments.status import StageStatus
 from slurm.ledger import REPORT, Submitted, newest, submissions
+from slurm.log_end import log_end
 from slurm.queue import JobState, Queue, read_queue
 from slurm.verdict import FAILED, LOST, Verdict, judge, judge_again
 
-_TAIL_BYTES = 16384
 _NO_SLURM = Queue({}, {}, ())
 
 
@@ -110,7 +110,7 @@ def _cell_view(
         )
         verdict = judge(entry, alive, newest_one, job)
         if verdict.state in ("died", "killed") and newest_one is not None:
-            verdict = judge_again(verdict, _end_of(newest_one.submission.log(newest_one.task)))
+            verdict = judge_again(verdict, log_end(newest_one.submission.log(newest_one.task)))
         views[stage] = StageView(stage, verdict, entry, newest_one, job)
     training = views["train"].verdict.state
     for stage, view in views.items():
@@ -140,21 +140,9 @@ def _total_steps(run: RunDirectory) -> int | None:
     return steps if isinstance(steps, int) else None
 
 
-def _end_of(path: Path) -> str:
-    """The end of a log, from the start of a line on; "" without one."""
-    try:
-        with path.open("rb") as stream:
-            size = stream.seek(0, 2)
-            stream.seek(max(0, size - _TAIL_BYTES))
-            text = stream.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-    return text.partition("\n")[2] if size > _TAIL_BYTES else text
-
-
 def _progress(path: Path) -> tuple[int, float | None]:
     """The last whole record's step, and the seconds a step of the last few; the log's end alone is read."""
-    lines = _end_of(path).split("\n")[:-1]
+    lines = log_end(path).split("\n")[:-1]
     records = []
     for line in (lines[0], lines[-1]) if lines else ():
         try:

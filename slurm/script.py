@@ -46,10 +46,11 @@ def sbatch_options(
     comment: str,
     indices: Sequence[int],
     depends_on: str,
+    nodes: int,
     shape: JobShape,
     settings: SlurmSettings,
 ) -> list[str]:
-    """Options of one array. depends_on: sbatch's dependency, or "" for none."""
+    """Options of one array. depends_on: sbatch's dependency, or "" for none. shape: on each of the nodes."""
     limit = f"%{settings.parallelism}" if settings.parallelism else ""
     options = [
         f"--job-name={name}",
@@ -61,8 +62,8 @@ def sbatch_options(
         "--requeue",
         f"--signal=B:USR2@{settings.signal_seconds}",
         f"--time={shape.minutes}",
-        "--nodes=1",
-        "--ntasks=1",
+        f"--nodes={nodes}",
+        "--ntasks-per-node=1",
         f"--cpus-per-task={shape.cpus}",
     ]
     if shape.memory:

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.atomic_files import write_file
-from experiments.cluster_settings import ClusterSettings, JobShape, SlurmSettings
+from experiments.cluster_settings import JobShape, SlurmSettings, TrainShape
 from experiments.errors import UserError
-from experiments.identity import canonical_json
 from experiments.locks import Lock, LockHeld, acquire
 from experiments.plan import Cell, Plan
 from experiments.run_directory import RunDirectory
-from experiments.schema import build_settings
 from experiments.stage import STAGES, stage_is_done
 from slurm.arrays import GATE, DraftArray, draft_arrays, report_array
 from slurm.client import SlurmError, call, controller_setting, submit
@@ -25,6 +23,7 @@ from slurm.ledger import REPORT, JobArray, StageTask, Submission, new_folder, sl
 from slurm.overview import Overview, study_overview
 from slurm.queue import NEVER
 from slurm.script import batch_script, job_name, sbatch_options
+from slurm.settings import settings_by_run
 from slurm.snapshot import snapshot_code
 from slurm.verdict import ACTIVE
 
@@ -53,11 +52,11 @@ class Request:
 
 @dataclass(frozen=True)
 class SentArray:
-    """An array as it was sent, or would be. options: sbatch's. shape: of each task."""
+    """An array as it was sent, or would be. options: sbatch's. gpus: of each task, on all its nodes."""
 
     array: JobArray
     options: tuple[str, ...]
-    shape: JobShape
+    gpus: int
 
 
 @dataclass(frozen=True)
@@ -100,21 +99,6 @@ def plan_submission(
     return _Submitter(plan, configs, root.resolve(), request).rehearse()
 
 
-def slurm_settings(config: Mapping[str, Any]) -> SlurmSettings:
-    """The Slurm part of a resolved config. Raises UserError when its cluster has none."""
-    cluster, problems = build_settings(ClusterSettings, config["cluster"])
-    if cluster is None:
-        raise UserError(problems[0].what, "cluster", problems[0].way_out)
-    if cluster.slurm is None:
-        raise UserError(
-            f"cluster={cluster.name} has no Slurm.",
-            "cluster",
-            "name your site's: cluster=NAME (a copy of conf/cluster/site_template.yaml), or rehearse on this "
-            "machine: fastrl cluster up, then cluster=minislurm; fastrl run needs no Slurm",
-        )
-    return cluster.slurm
-
-
 class _Submitter:
     def __init__(
         self, plan: Plan, configs: Mapping[str, Mapping[str, Any]], root: Path, request: Request
@@ -126,12 +110,7 @@ class _Submitter:
                 str(root),
                 "name another folder: paths.root=FOLDER",
             )
-        known: dict[str, SlurmSettings] = {}
-        self._settings: dict[str, SlurmSettings] = {}
-        for run_id, config in configs.items():
-            text = canonical_json(config["cluster"])
-            self._settings[run_id] = known[text] if text in known else slurm_settings(config)
-            known[text] = self._settings[run_id]
+        self._settings = settings_by_run(configs)
 
     def rehearse(self) -> Outcome:
         overview, decision = self._look()
@@ -215,19 +194,22 @@ class _Submitter:
             depends_on=",".join(after),
             stall_minutes=draft.settings.stall_minutes,
             max_requeues=draft.settings.max_requeues,
+            ray_join_seconds=draft.settings.ray_join_seconds,
             tasks=dict(draft.tasks),
         )
         shape = _shape(draft)
+        nodes = shape.nodes if isinstance(shape, TrainShape) else 1
         options = sbatch_options(
             name=array.name,
             folder=submission.folder,
             comment=submission.comment(array),
             indices=list(array.tasks),
             depends_on=array.depends_on,
+            nodes=nodes,
             shape=shape,
             settings=draft.settings,
         )
-        return SentArray(array, tuple(options), shape)
+        return SentArray(array, tuple(options), nodes * shape.gpus)
 
     def _script(self, submission: Submission, array: JobArray, draft: DraftArray) -> str:
         return batch_script(

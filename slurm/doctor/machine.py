@@ -44,8 +44,11 @@ def machine_checks() -> Iterator[Check]:
         yield Check("GPUs here", "warn", "none", "fine on a login node; the laptop studies run on CPUs")
 
 
-def python_checks(pythons: Pythons) -> Iterator[Check]:
-    """Each environment has the packages that its stages import, and which optional ones."""
+def python_checks(pythons: Pythons, nodes: int) -> Iterator[Check]:
+    """Each environment has the packages that its stages import, and which optional ones.
+
+    nodes: of a training; on several it needs Ray.
+    """
     for role, needed in _NEEDED.items():
         yield _python_check(role, getattr(pythons, role) or sys.executable, needed)
     train = pythons.train or sys.executable
@@ -53,6 +56,11 @@ def python_checks(pythons: Pythons) -> Iterator[Check]:
     if isinstance(found, str):
         return
     missing = found[1]
+    if nodes > 1 and "ray" in missing:
+        found_there = f"no ray in {train}, and a training has {nodes} nodes"
+        yield Check(
+            "Ray in train", "fail", found_there, "install it there, or set cluster.slurm.python.train"
+        )
     present = [name for name in _OPTIONAL if name not in missing]
     if "verl" in present:
         yield ok("EasyR1 in train", ", ".join(present))

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from experiments.cluster_settings import JobShape, SlurmSettings
+from experiments.cluster_settings import JobShape, SlurmSettings, TrainShape
 from slurm.client import SlurmError, call, controller_setting
 from slurm.doctor.check import Check, ok
 
@@ -18,8 +18,9 @@ _NO_LIMIT = float("inf")
 
 @dataclass(frozen=True)
 class _Nodes:
-    """One line of `sinfo`: nodes that are alike. minutes: the partition's limit. memory: MB."""
+    """One line of `sinfo`: `count` nodes that are alike. minutes: the partition's limit. memory: MB."""
 
+    count: int
     partition: str
     minutes: float
     cpus: int
@@ -38,7 +39,7 @@ def site_checks(settings: SlurmSettings) -> Iterator[Check]:
         call(["scontrol", "ping"])
         yield _accounting()
         yield _array_size(settings)
-        nodes = _nodes(call(["sinfo", "-h", "-e", "-o", "%P|%l|%c|%m|%G"]))
+        nodes = _nodes(call(["sinfo", "-h", "-e", "-o", "%D|%P|%l|%c|%m|%G"]))
         yield from _partition(settings, nodes)
     except SlurmError as error:
         yield Check("Slurm controller", "fail", error.what, error.way_out)
@@ -100,15 +101,22 @@ def _fit(name: str, kind: str, shape: JobShape, nodes: list[_Nodes]) -> Check:
     if not fitting:
         largest = ", ".join(f"{each.gpus} GPUs {each.cpus} CPUs {each.memory / 1024:.0f}G" for each in nodes)
         return Check(name, "fail", f"no node has {asked}; there are nodes with {largest}", f"lower {key}")
+    count = sum(each.count for each in fitting)
+    if isinstance(shape, TrainShape) and shape.nodes > 1:
+        asked = f"{shape.nodes} nodes, each with {asked}"
+        if shape.nodes > count:
+            return Check(name, "fail", f"{asked}, but {count} have that", "lower engine.nodes")
     return ok(name, asked)
 
 
 def _nodes(shown: str) -> list[_Nodes]:
     nodes = []
     for line in shown.splitlines():
-        partition, limit, cpus, memory, gres = line.split("|", 4)
+        count, partition, limit, cpus, memory, gres = line.split("|", 5)
         gpus = sum(int(count) for count in re.findall(r"gpu(?::[^:,(]+)?:(\d+)", gres))
-        nodes.append(_Nodes(partition, _minutes(limit), _number(cpus), float(_number(memory)), gpus))
+        nodes.append(
+            _Nodes(int(count), partition, _minutes(limit), _number(cpus), float(_number(memory)), gpus)
+        )
     return nodes
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments.locks import LockHeld, acquire
 from slurm.doctor.check import Check, ok
+from slurm.doctor.quota import quota_check
 
 _LITTLE = 5e9
 """Bytes; a laptop study takes less, a 7B checkpoint with its optimizer far more."""
@@ -33,6 +34,7 @@ def storage_checks(root: Path, shared: Sequence[str]) -> Iterator[Check]:
         yield Check("disk space", "warn", found, "free some, or name another disk: paths.root=FOLDER")
     else:
         yield ok("disk space", found)
+    yield quota_check(root)
     yield _semantics(root)
     for name in shared:
         path = Path(name)

@@ -15,7 +15,7 @@ from experiments.atomic_files import write_file
 from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext
 
-STAGES = {"train": "accident_stage:train", "evaluate": "counting_stage:evaluate"}
+STAGES = {"train": "accident_stage:train", "evaluate": "accident_stage:evaluate"}
 AT_STEP = 3
 _LONGEST = 300.0
 
@@ -24,7 +24,7 @@ def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> N
     """`training.accident` names what happens after step 3 of the first attempt."""
     context.announce(f"code: {stage_function.__file__}")
     accident = config["training"]["accident"]
-    if context.attempt == 1 and accident != "none":
+    if context.attempt == 1 and accident not in ("none", "evaluation_stall"):
         settings = {**config["training"], "steps": AT_STEP}
         counting_stage.train(run, {**config, "training": settings}, context)
         (run.final_checkpoint / "policy.json").unlink()
@@ -32,11 +32,19 @@ def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> N
     counting_stage.train(run, config, context)
 
 
+def evaluate(run: RunDirectory, config: dict[str, Any], context: StageContext) -> None:
+    if context.attempt == 1 and config["training"]["accident"] == "evaluation_stall":
+        time.sleep(_LONGEST)
+    counting_stage.evaluate(run, config, context)
+
+
 def happen(accident: str, run: RunDirectory, context: StageContext) -> None:
     if accident == "raise":
         raise ValueError("step 4 can't be counted")
     if accident == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if accident == "exit":
+        os._exit(7)
     if accident == "job_killed":
         os.kill(os.getppid(), signal.SIGKILL)
     if accident == "memory":

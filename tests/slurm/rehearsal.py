@@ -41,7 +41,7 @@ CLUSTER: dict[str, Any] = yaml.safe_load(
       gpu_request: gres
       gpu_type: null
       shapes:
-        train: {gpus: 0, cpus: 1, memory: 1G, minutes: 30}
+        train: {gpus: 0, cpus: 1, memory: 1G, minutes: 30, nodes: 1}
         evaluate: {gpus: 0, cpus: 1, memory: 1G, minutes: 30}
         report: {gpus: 0, cpus: 1, memory: 1G, minutes: 30}
       parallelism: null
@@ -49,6 +49,7 @@ CLUSTER: dict[str, Any] = yaml.safe_load(
       signal_seconds: 20
       max_requeues: 3
       stall_minutes: 20
+      ray_join_seconds: 60
       python: {control: null, train: null, evaluate: null}
       setup: []
       environment: {}
@@ -85,8 +86,8 @@ def study(configs: list[dict[str, Any]], name: str = "counting") -> tuple[Plan, 
 
 def send(root: Path, configs: list[dict[str, Any]], name: str = "counting", **wishes: Any) -> Outcome:
     """`fastrl submit`, with the counting stages."""
-    defaults: dict[str, Any] = {"retry": None, "only": (), "limit": None, "canary": False}
-    request = Request(**{**defaults, **wishes}, stages=STAGES, now=time.time())
+    defaults: dict[str, Any] = {"retry": None, "only": (), "limit": None, "canary": False, "stages": STAGES}
+    request = Request(**{**defaults, **wishes}, now=time.time())
     return submit_study(*study(configs, name), root, request)
 
 
@@ -102,10 +103,11 @@ def states(overview: Overview) -> list[dict[str, str]]:
 def until(found: Callable[[], Any], what: str, seconds: float = 150.0) -> Any:
     """Wait until something is true and return it; fail, saying what was waited for."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while (start := time.monotonic()) < end:
         if result := found():
             return result
-        time.sleep(0.2)
+        # A look at Slurm takes its time from the jobs that are waited for: one core in three at most.
+        time.sleep(max(0.2, 2 * (time.monotonic() - start)))
     raise AssertionError(f"not within {seconds:.0f} s: {what}")
 
 

@@ -39,12 +39,15 @@ ACCIDENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "none": ("none", {}),
     "exception": ("raise", {}),
     "process_killed": ("killed", {}),
+    "exit_code": ("exit", {}),
     "job_killed": ("job_killed", {}),
     "stalled": ("stall", {"stall_minutes": 0.3}),
+    "evaluation_stalled": ("evaluation_stall", {"stall_minutes": 0.3}),
     "out_of_memory": ("memory", {"shapes.train.memory": "300M"}),
     "full_disk": ("full_disk", {}),
     "walltime": ("deaf", {"shapes.train.minutes": 1}),
     "asked_to_save": ("wait", {}),
+    "asked_to_end": ("wait", {}),
     "requeued": ("wait", {}),
     "cancelled": ("wait", {}),
     "cancelled_pending": ("none", {"extra": {"begin": "now+1hour"}}),
@@ -122,6 +125,7 @@ def preempt(job: str) -> None:
 OUTSIDE: dict[str, Callable[[str], object]] = {
     "cancelled_pending": lambda job: call(["scancel", job]),
     "asked_to_save": lambda job: call(["scancel", "--batch", "--signal=USR2", job]),
+    "asked_to_end": lambda job: call(["scancel", "--batch", "--signal=TERM", job]),
     "requeued": lambda job: call(["scontrol", "requeue", job]),
     "cancelled": lambda job: call(["scancel", job]),
     "node_failure": fail_node,
@@ -135,6 +139,7 @@ OUTSIDE: dict[str, Callable[[str], object]] = {
     [
         ("exception", "failed", ("status.json",), "ValueError: step 4 can't be counted"),
         ("process_killed", "killed", ("status.json",), "ended by SIGKILL"),
+        ("exit_code", "died", ("squeue", "sacct"), "job failed"),
         # The stage is told to save when its job's process is gone.
         ("job_killed", "preempted", ("status.json",), "job failed"),
         ("stalled", "stalled", ("status.json",), "no new training step for 0.3 minutes"),
@@ -156,6 +161,12 @@ def test_the_state_shown_after_an_accident(
     assert reason in verdict.detail
 
 
+def test_an_evaluation_that_makes_no_progress_is_ended_too(story: Story) -> None:
+    verdict = story.seen["evaluation_stalled"][EVALUATE].verdict
+    assert (verdict.state, verdict.source) == ("stalled", "status.json")
+    assert "no new batch of responses for 0.3 minutes" in verdict.detail
+
+
 @pytest.mark.parametrize("name", ["exception", "process_killed", "out_of_memory", "walltime", "cancelled"])
 def test_an_evaluation_whose_training_did_not_succeed_is_skipped_and_not_waiting(
     story: Story, name: str
@@ -163,7 +174,7 @@ def test_an_evaluation_whose_training_did_not_succeed_is_skipped_and_not_waiting
     assert story.seen[name][EVALUATE].verdict.state == "skipped"
 
 
-@pytest.mark.parametrize("name", ["asked_to_save", "requeued", "node_failure", "preempted"])
+@pytest.mark.parametrize("name", ["asked_to_save", "asked_to_end", "requeued", "node_failure", "preempted"])
 def test_a_job_that_went_back_into_the_queue_went_on_by_itself(story: Story, name: str) -> None:
     assert story.seen[name][TRAIN].verdict.state == "done"
     assert story.seen[name][EVALUATE].verdict.state == "done"
@@ -181,12 +192,18 @@ def test_submitting_again_sends_what_was_only_interrupted_and_lists_what_ended_b
     sent = {names[step.cell.run_id] for step in story.plain.decision.send}
     left = {names[cell.run_id] for cell, _ in story.plain.decision.left}
     assert sent == {"walltime", "cancelled", "cancelled_by_us", "job_killed"}
-    bad = {name for name in NAMES if story.seen[name][TRAIN].verdict.state in FAILED | LOST}
+    bad = {
+        name
+        for name in NAMES
+        if any(view.verdict.state in FAILED | LOST for view in story.seen[name].values())
+    }
     assert left == bad
     assert bad >= {
         "exception",
         "process_killed",
+        "exit_code",
         "stalled",
+        "evaluation_stalled",
         "out_of_memory",
         "full_disk",
         "cancelled_pending",

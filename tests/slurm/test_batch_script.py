@@ -75,6 +75,7 @@ def test_every_option_is_one_argument(text: str) -> None:
         comment="fastrl:x:1",
         indices=[0, 1, 2, 5],
         depends_on="aftercorr:7",
+        nodes=1,
         shape=JobShape(gpus=2, cpus=3, memory="4G", minutes=90),
         settings=slurm(),
     )

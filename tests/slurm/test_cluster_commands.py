@@ -16,7 +16,7 @@ from experiments.run_directory import RunDirectory
 from experiments.step_log import append_step
 from slurm.cancel import cancel
 from slurm.doctor.site import site_checks
-from slurm.submit import slurm_settings
+from slurm.settings import slurm_settings
 
 
 @pytest.fixture
@@ -70,7 +70,8 @@ def test_logs_of_a_run_that_has_not_started(planned: Path, capsys: pytest.Captur
         (["submit", "study=smoke"], "cluster=local has no Slurm", "fastrl cluster up"),
         (["submit", "study=smoke", "cluster=minislrm"], "minislrm", "minislurm"),
         (["cancel"], "Nothing, or more than one thing", "study=NAME"),
-        (["cancel", "no-such-run"], "There is no run here", "fastrl"),
+        (["cancel", "no-such-run"], 'No run is called "no-such-run"', "fastrl status"),
+        (["logs", "no-such-run"], 'No run is called "no-such-run"', "fastrl status"),
         (["logs"], "No run is named", "fastrl logs RUN"),
     ],
 )
@@ -94,7 +95,10 @@ def test_wrong_usage(
         ("+cluster.slurm.environment.HF_TOKEN=x", "looks like a secret"),
         ("cluster.slurm.shapes.train.memory=lots", "memory must be a number"),
         ("+cluster.slurm.extra.array=1-3", "extra must not hold array"),
+        ("+cluster.slurm.extra.nodes='2'", "extra must not hold nodes"),
         ("cluster.slurm.max_array_size=0", "max_array_size must be at least 1"),
+        ("cluster.slurm.ray_join_seconds=0", "ray_join_seconds must be above 0"),
+        ("cluster.slurm.shapes.train.nodes=2", "engine=reference uses 1"),
         ("cluster.slurm.shapes.train.cpu=1", "no key"),
     ],
 )
@@ -105,6 +109,16 @@ def test_settings_that_can_not_work_are_refused_before_anything_is_sent(
     assert main(words) == 2
     assert complaint in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_training_on_several_nodes_asks_for_them_by_its_engine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["submit", "study=smoke", "method=grpo", "seed=0", "cluster=minislurm", "engine=easyr1_cpu"]
+    assert main([*words, "engine.nodes=2", f"paths.root={tmp_path}", "--dry-run"]) == 0
+    train, _, rest = capsys.readouterr().out.partition("evaluate-laptop_geometry")
+    assert "--nodes=2" in train and "--ntasks-per-node=1" in train
+    assert "--nodes=1" in rest and "--nodes=2" not in rest
 
 
 @pytest.mark.slurm
@@ -163,3 +177,11 @@ def test_doctor_finds_a_partition_and_a_size_that_the_site_does_not_have(
     }
     assert found["gpu: train"].level == "fail"
     assert "no node has 9 GPUs" in found["gpu: train"].found
+    train = replace(settings.shapes.train, nodes=4)
+    found = {
+        check.name: check
+        for check in site_checks(replace(settings, shapes=replace(settings.shapes, train=train)))
+    }
+    assert found["gpu: train"].level == "fail"
+    assert found["gpu: train"].found.startswith("4 nodes, each with 0 GPUs")
+    assert found["gpu: train"].found.endswith("but 3 have that")

@@ -32,7 +32,7 @@ def slurm() -> SlurmSettings:
 
 def stage_view(stage: str, state: StageState, index: int) -> StageView:
     active = state in ("queued", "running")
-    array = JobArray(1, "name", "40", "", 1.0, 1, {index: StageTask("run", stage, ())})
+    array = JobArray(1, "name", "40", "", 1.0, 1, 60.0, {index: StageTask("run", stage, ())})
     job = JobState("RUNNING", "squeue", "41", "", "", "") if active else None
     sent = Submitted(SUBMISSION, array, TaskId("40", index), False) if active else None
     source: Source = "squeue" if active else "status.json"

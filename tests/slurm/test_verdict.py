@@ -20,7 +20,7 @@ def entry(state: State, updated: float = SENT + 5, job: str = "70", kind: str = 
 
 
 def submitted(cancelled: bool = False) -> Submitted:
-    array = JobArray(1, "study-train", "7", "", 30.0, 3, {0: StageTask("run", "train", ("true",))})
+    array = JobArray(1, "study-train", "7", "", 30.0, 3, 60.0, {0: StageTask("run", "train", ("true",))})
     submission = Submission(Path("/r/slurm/s"), "study", SENT, "site", "/code", (array,))
     return Submitted(submission, array, TaskId("7", 0), cancelled)
 
