@@ -46,11 +46,7 @@ def accuracy(benchmark: str, decoding: str, metric: str = "accuracy") -> Measure
     """A benchmark's metric under one decoding, in percent."""
 
     def by_run(study: Study) -> Mapping[str, float]:
-        found = study.evaluations
-        found = found[
-            (found["benchmark"] == benchmark) & (found["decoding"] == decoding) & (found["metric"] == metric)
-        ]
-        return dict(zip(found["run_id"], found["value"], strict=True))
+        return study.scores(benchmark, decoding, metric)
 
     name = decoding_name(decoding) if metric == "accuracy" else metric_name(metric)
     suffix = "" if metric == "accuracy" else f"_{metric}"

@@ -43,10 +43,11 @@ class PaperSetting:
 
 
 def paper_setting(study: Study, arm: Arm, table: str) -> PaperSetting:
-    """The setting of `analysis/reported/<table>.csv` that an arm stands beside."""
+    """The setting of `analysis/reported/<table>.csv` that an arm stands beside; one of the paper's own sets
+    stands beside itself alone, also where the table reports nothing of it."""
     known = tuple(dict.fromkeys(figure.training_set for figure in reported_figures(table)))
     training_set = training_set_name(arm.dataset)
-    if training_set not in known:
+    if not training_set:
         return PaperSetting(known[0], "", own=False)
     model = _named(_MODELS, _model_names(study, arm))
     return PaperSetting(training_set, model, own=bool(model))

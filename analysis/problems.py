@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from analysis.measures import decoding_name, setting_of
@@ -14,6 +15,7 @@ def problems(study: Study) -> tuple[str, ...]:
         *_without_baseline(study),
         *_incomplete(study),
         *_set_aside(study),
+        *_imported(study),
         *_truncated(study),
         *_uncommitted(study),
     )
@@ -52,6 +54,16 @@ def _set_aside(study: Study) -> list[str]:
     return [
         f"{each.cell.label}, seed {each.cell.seed}: set aside. {each.where}: {each.reason}"
         for each in study.set_aside
+    ]
+
+
+def _imported(study: Study) -> list[str]:
+    """Runs that other trainers made, which are measured by their logs alone."""
+    trainers = Counter(record.imported for record in study.records.values() if record.imported)
+    return [
+        f"{count} of {len(study.records)} runs were imported from logs of {trainer}: what a log does not "
+        "tell is missing, and its seconds are those that it tells."
+        for trainer, count in trainers.items()
     ]
 
 

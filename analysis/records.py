@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from analysis.step_frames import StepError, read_step_frame
 from experiments.errors import UserError
 from experiments.plan import Cell
 from experiments.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 RESULTS_SCHEMA = 1
 """The version of `results.json` that this code reads."""
@@ -18,25 +22,7 @@ RESULTS_SCHEMA = 1
 CONFIG_SCHEMA = 1
 """The version of `config.yaml`, and so of a run's other files, that this code reads."""
 
-STAGES = ("gen", "reward", "adv", "select", "old", "ref", "update_actor")
-"""The timed parts of a training step, in the order in which they run; `step` is their sum."""
-
-OPTIMISATION = ("adv", "select", "old", "ref", "update_actor")
-"""The stages of a step that follow generation and reward."""
-
-_REQUIRED = ("step", "epoch", "time", "rollout/n", "actor/updates", "tokens/total")
-_MEANS = ("select/kept_per_question_mean", "actor/entropy")
-"""Required too, but null in a step that has nothing to average over."""
-
-_TIMES = ("cpu_s/", "timing_s/")
-"""Prefixes of seconds, which are null where the log of another trainer does not tell them."""
-
 _NOT_STARTED = "not started"
-
-
-def step_keys(clock_prefix: str) -> tuple[str, ...]:
-    """The keys that every step's record must have for a study that counts this clock's seconds."""
-    return (*_REQUIRED, *_MEANS, *(f"{clock_prefix}/{stage}" for stage in (*STAGES, "step")))
 
 
 class RecordError(ValueError):
@@ -53,26 +39,28 @@ class RunRecord:
     """What one run left behind.
 
     states: of each planned stage; "not started" where nothing was tried. config: as resolved, empty before
-    the run exists. steps: the step log's records, empty unless training is done. results: by benchmark, of
-    finished evaluations. hardware: what the training ran on, "" when unknown. commit: of the code, or None.
-    dirty: whether the code had changes that the commit lacks. gpus: of the machine that trained. data: what
-    the training read, by split.
+    the run exists. steps: as `read_step_frame` has them, None unless training is done. results: by
+    benchmark, of finished evaluations. hardware: what the training ran on, "" when unknown. commit: of the
+    code, or None. dirty: whether the code had changes that the commit lacks. gpus: of the machine that
+    trained. data: what the training read, by split. imported: the trainer whose log the run was made from, ""
+    for a run of this project.
     """
 
     run_id: str
     states: Mapping[str, str]
     config: Mapping[str, Any]
-    steps: Sequence[Mapping[str, Any]]
+    steps: DataFrame | None
     results: Mapping[str, Mapping[str, Any]]
     hardware: str
     commit: str | None
     dirty: bool
     gpus: int = 0
     data: Mapping[str, Any] = field(default_factory=dict)
+    imported: str = ""
 
     @property
     def trained(self) -> bool:
-        return bool(self.steps)
+        return self.steps is not None
 
 
 def read_run(root: Path, cell: Cell, clock_prefix: str) -> RunRecord:
@@ -89,7 +77,7 @@ def read_run(root: Path, cell: Cell, clock_prefix: str) -> RunRecord:
 
 def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
     if not run.path.exists():
-        return RunRecord(cell.run_id, dict.fromkeys(cell.stages, _NOT_STARTED), {}, (), {}, "", None, False)
+        return RunRecord(cell.run_id, dict.fromkeys(cell.stages, _NOT_STARTED), {}, None, {}, "", None, False)
     config = run.config()
     if config.get("schema_version") != CONFIG_SCHEMA:
         raise RecordError(
@@ -109,7 +97,7 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         config=config,
         steps=_checked_steps(run, config, provenance.get("steps"), clock_prefix)
         if states.get("train") == "done"
-        else (),
+        else None,
         results={
             benchmark: _checked_results(run, benchmark)
             for stage in cell.stages
@@ -120,66 +108,37 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         dirty=bool(provenance.get("dirty")),
         gpus=len((provenance.get("hardware") or {}).get("gpus") or ()),
         data=provenance.get("data") or {},
+        imported=str((provenance.get("imported") or {}).get("from", "")),
     )
 
 
 def _checked_steps(
     run: RunDirectory, config: Mapping[str, Any], total: int | None, clock_prefix: str
-) -> list[dict[str, Any]]:
-    """The step log of a finished training: whole, finite, without gaps, time running forward."""
-    steps = run.steps()
-    required = step_keys(clock_prefix)
+) -> DataFrame:
+    """The step log of a finished training, whole; `total` as in `_check_whole`."""
     log = _relative(run, str(run.steps_path))
-    previous, time = 0, -math.inf
-    for line, record in enumerate(steps, start=1):
-        reason = _wrong_values(record, required if record["step"] > 0 else ())
-        if not reason and record["step"] > 0:
-            if record["step"] != previous + 1:
-                reason = f"step {record['step']} follows step {previous}"
-            elif record["time"] < time:
-                reason = f"time goes back by {time - record['time']:.3g} s"
-            previous, time = record["step"], record["time"]
-        if reason:
-            raise RecordError(f"{log}, line {line}", reason)
-    _check_whole(run, config, total, steps)
+    try:
+        steps = read_step_frame(run.steps_path, clock_prefix)
+    except StepError as error:
+        raise RecordError(f"{log}, line {error.line}", error.reason) from None
+    _check_whole(log, config, total, steps)
     return steps
 
 
-def _wrong_values(record: Mapping[str, Any], required: Sequence[str]) -> str:
-    """What is wrong with the values of a step's record, "" when nothing is."""
-    for key, value in record.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            return f"{key} is {value}"
-    null = {
-        key for key, value in record.items() if value is None and (key in _MEANS or key.startswith(_TIMES))
-    }
-    negative = [key for key in record if key.startswith(_TIMES) and (record[key] or 0) < 0]
-    if negative:
-        return f"{negative[0]} is {record[negative[0]]}: the clock went backwards"
-    absent = [key for key in required if not isinstance(record.get(key), int | float) and key not in null]
-    if absent:
-        return f"no number for {', '.join(absent)}"
-    validation = record.get("val/accuracy", 0)
-    if not isinstance(validation, int | float) or not 0 <= validation <= 1:
-        return f"val/accuracy is {validation!r}, not within [0, 1]"
-    return ""
-
-
-def _check_whole(
-    run: RunDirectory, config: Mapping[str, Any], total: int | None, steps: Sequence[Mapping[str, Any]]
-) -> None:
+def _check_whole(log: str, config: Mapping[str, Any], total: int | None, steps: DataFrame) -> None:
     """Refuse a log that ends early: training ends with its last step and, if asked for, a validation.
 
     total: the steps that the training set out to make, None when its provenance does not say.
     """
-    where = f"{_relative(run, str(run.steps_path))}, line {len(steps)}"
-    if not steps or steps[-1]["step"] == 0:
+    where = f"{log}, line {len(steps)}"
+    last = int(steps["step"].iloc[-1]) if len(steps) else 0
+    if last == 0:
         raise RecordError(where, "training is done, but no step is recorded")
-    last, training = steps[-1], config.get("training", {})
-    if total is not None and last["step"] != total:
-        raise RecordError(where, f"the log ends at step {last['step']} of {total}")
-    if training.get("validate_every") and "val/accuracy" not in last:
-        raise RecordError(where, f"the log ends at step {last['step']}, without the last validation")
+    if total is not None and last != total:
+        raise RecordError(where, f"the log ends at step {last} of {total}")
+    validated = "val/accuracy" in steps and not math.isnan(steps["val/accuracy"].iloc[-1])
+    if config.get("training", {}).get("validate_every") and not validated:
+        raise RecordError(where, f"the log ends at step {last}, without the last validation")
 
 
 def _checked_results(run: RunDirectory, benchmark: str) -> dict[str, Any]:

@@ -6,9 +6,12 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from analysis.file_digests import content_digest, file_digests
 from experiments.atomic_files import write_json
+from experiments.errors import UserError
 from experiments.plan import Plan, plan_path
 from experiments.run_directory import RunDirectory
 
@@ -17,17 +20,18 @@ _SOURCES = ("*.py", "*.csv", "*.css", "*.js", "*.j2", "*.mplstyle")
 
 
 def input_digest(root: Path, plan: Plan, formats: Sequence[str]) -> str:
-    """A digest of all that a report is made from: the plan, the records' bytes, this code, its packages."""
+    """A digest of all that a report is made from: the plan, the records' content, this code, its packages.
+
+    Files are known by name, in the plan's order. Raises WriteError when the disk is full.
+    """
     digest = hashlib.sha256()
     for text in (*formats, *(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)):
         digest.update(f"{text}\n".encode())
-    for path in (*_code(), *_records(root, plan)):
-        try:
-            content = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        digest.update(f"{path.name} {len(content)}\n".encode())
-        digest.update(content)
+    for path in _code():
+        digest.update(f"{path.name} {content_digest(path)}\n".encode())
+    index = root / "cache" / "digests" / f"{plan.study}.json"
+    for path, content in file_digests(_records(root, plan), index):
+        digest.update(f"{path.name} {content}\n".encode())
     return digest.hexdigest()
 
 
@@ -71,6 +75,15 @@ def _records(root: Path, plan: Plan) -> Iterable[Path]:
             benchmark = stage.removeprefix("evaluate-")
             if benchmark != stage:
                 yield from (run.results_path(benchmark), run.samples_path(benchmark))
+                yield from _start_records(run, benchmark)
+
+
+def _start_records(run: RunDirectory, benchmark: str) -> Iterable[Path]:
+    """What the starting policy answered; nothing where the run has no record, or a damaged one."""
+    with suppress(UserError):
+        start = run.start_path(benchmark)
+        return [] if start is None else [start / "samples.parquet", start / "questions.parquet"]
+    return []
 
 
 def _file_digest(path: Path) -> str:

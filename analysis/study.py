@@ -6,33 +6,20 @@ measures when that evaluation is done too. A run with a corrupt record enters no
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.records import RecordError, RunRecord, read_run, step_keys
+from analysis.frames import CLOCKS, Clock, evaluations_frame, steps_frame, validations_frame
+from analysis.records import RecordError, RunRecord, read_run
 from experiments.errors import UserError
-from experiments.plan import Cell, Plan, read_plan
+from experiments.plan import OWN_TEST, Cell, Plan, read_plan
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-_CLOCKS = {"cpu": ("cpu_s", "CPU-s"), "wall": ("timing_s", "s")}
-
-
-@dataclass(frozen=True)
-class Clock:
-    """The seconds a study counts. prefix: of the step record's keys. unit: in headers."""
-
-    prefix: str
-    unit: str
-
-    def key(self, stage: str) -> str:
-        """The step record's key of a stage's seconds."""
-        return f"{self.prefix}/{stage}"
 
 
 @dataclass(frozen=True)
@@ -91,29 +78,42 @@ class Study:
     set_aside: tuple[SetAside, ...]
     unfinished: tuple[Unfinished, ...]
 
+    @cached_property
+    def trained(self) -> frozenset[str]:
+        """The ids of the runs whose training is done."""
+        return frozenset(run_id for run_id, record in self.records.items() if record.trained)
+
     @property
     def has_baseline(self) -> bool:
         """False when the plan's baseline is no arm of it, as when a study is run with method=fastrl alone."""
-        return bool(self._named_baseline())
+        return bool(self._named_baseline)
 
-    @property
+    @cached_property
     def baseline(self) -> Arm:
         """The arm that speeds and differences are relative to: by label, else the first of that method.
 
         Without one (`has_baseline`) the first arm stands in; the report says so.
         """
-        return [*self._named_baseline(), *self.arms][0]
+        return [*self._named_baseline, *self.arms][0]
 
+    @cached_property
     def _named_baseline(self) -> list[Arm]:
         name = self.plan.baseline
         by_label = [arm for arm in self.arms if arm.label == name]
         return by_label or [arm for arm in self.arms if arm.method == name]
 
+    @cached_property
+    def _baselines(self) -> Mapping[tuple[str, str], Arm]:
+        """By policy and training questions, where one was trained on them."""
+        alike = [arm for arm in self.arms if arm.method == self.baseline.method]
+        found: dict[tuple[str, str], Arm] = {}
+        for arm in (*self._named_baseline, *alike):
+            found.setdefault((arm.model, arm.dataset), arm)
+        return found
+
     def baseline_of(self, arm: Arm) -> Arm:
         """The baseline with the arm's own policy and training questions, where the study has one."""
-        named = [each for each in self._named_baseline() if _same_task(each, arm)]
-        alike = [each for each in self.arms if each.method == self.baseline.method and _same_task(each, arm)]
-        return [*named, *alike, self.baseline][0]
+        return self._baselines.get((arm.model, arm.dataset), self.baseline)
 
     def tagged(self, *groups: str) -> tuple[Arm, ...]:
         """Arms that carry one of the group tags, in the plan's order."""
@@ -131,11 +131,20 @@ class Study:
         arms = {arm.id: arm for arm in (*swept, *self.tagged("main")) if arm.method in methods}
         return tuple(sorted(arms.values(), key=lambda arm: -1.0 if arm.tau is None else arm.tau))
 
+    @cached_property
+    def _scores(self) -> Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]:
+        """Values by benchmark, decoding (by temperature), metric and run, as the records order them."""
+        named = self.evaluations.sort_values(["temperature", "decoding"], kind="stable")
+        scores: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+        columns = (named[name].tolist() for name in ("benchmark", "decoding", "metric", "run_id", "value"))
+        for benchmark, decoding, metric, run_id, value in zip(*columns, strict=True):
+            metrics = scores.setdefault(benchmark, {}).setdefault(decoding, {})
+            metrics.setdefault(metric, {})[run_id] = value
+        return scores
+
     def decodings(self, benchmark: str) -> tuple[str, ...]:
         """Names of the decodings that a benchmark was evaluated with, by temperature."""
-        found = self.evaluations[self.evaluations["benchmark"] == benchmark]
-        named = found[["temperature", "decoding"]].drop_duplicates().sort_values(["temperature", "decoding"])
-        return tuple(named["decoding"])
+        return tuple(self._scores.get(benchmark, {}))
 
     def main_decoding(self, benchmark: str) -> str:
         """The decoding of a benchmark's one-column accuracies: the hottest, "" before any evaluation."""
@@ -143,21 +152,21 @@ class Study:
 
     def metrics(self, benchmark: str, decoding: str) -> tuple[str, ...]:
         """Names of a benchmark's metrics under one decoding, as the records order them."""
-        found = self.evaluations
-        found = found[(found["benchmark"] == benchmark) & (found["decoding"] == decoding)]
-        return tuple(dict.fromkeys(found["metric"]))
+        return tuple(self._scores.get(benchmark, {}).get(decoding, {}))
+
+    def scores(self, benchmark: str, decoding: str, metric: str) -> Mapping[str, float]:
+        """A benchmark's metric under one decoding by run id, as a fraction."""
+        return self._scores.get(benchmark, {}).get(decoding, {}).get(metric, {})
 
     def benchmark_label(self, benchmark: str) -> str:
         """A benchmark's name for headers, as the runs' configs have it."""
+        if benchmark == OWN_TEST:
+            return "Own test set"
         for record in self.records.values():
             label = record.config.get("benchmarks", {}).get(benchmark, {}).get("label")
             if label:
                 return str(label)
         return benchmark
-
-
-def _same_task(arm: Arm, other: Arm) -> bool:
-    return (arm.model, arm.dataset) == (other.model, other.dataset)
 
 
 def load_study(root: Path, name: str) -> Study:
@@ -166,13 +175,13 @@ def load_study(root: Path, name: str) -> Study:
     Raises UserError for a plan that is missing or wrong; a run's corrupt record sets that run aside.
     """
     plan = read_plan(root, name)
-    if plan.clock not in _CLOCKS:
+    if plan.clock not in CLOCKS:
         raise UserError(
             f'There is no clock "{plan.clock}".',
             "plan.json, clock",
-            f"set clock in the study's YAML to one of: {', '.join(_CLOCKS)}",
+            f"set clock in the study's YAML to one of: {', '.join(CLOCKS)}",
         )
-    clock = Clock(*_CLOCKS[plan.clock])
+    clock = CLOCKS[plan.clock]
     records: dict[str, RunRecord] = {}
     set_aside: list[SetAside] = []
     for cell in plan.cells:
@@ -189,9 +198,9 @@ def load_study(root: Path, name: str) -> Study:
         clock=clock,
         arms=_arms(plan),
         records=records,
-        steps=_steps(records, clock),
-        validations=_validations(records, clock),
-        evaluations=_evaluations(records),
+        steps=steps_frame(records, clock),
+        validations=validations_frame(records, clock),
+        evaluations=evaluations_frame(records, plan),
         set_aside=tuple(set_aside),
         unfinished=tuple(
             Unfinished(cell, stage, records[cell.run_id].states[stage])
@@ -243,49 +252,3 @@ def _evaluation_digest(results: Mapping[str, Any]) -> str:
     digests = {"settings": results.get("settings_digest"), **results.get("digests", {})}
     digests.pop("checkpoint", None)
     return ", ".join(f"{name} {str(digests[name])[:10]}" for name in sorted(digests))
-
-
-def _steps(records: Mapping[str, RunRecord], clock: Clock) -> DataFrame:
-    import pandas as pd
-
-    rows = [
-        {"run_id": run_id, **step}
-        for run_id, record in records.items()
-        for step in record.steps
-        if step["step"] > 0
-    ]
-    empty = {"run_id": "str", **dict.fromkeys(step_keys(clock.prefix), "float")}
-    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(empty)).astype(empty)
-    unknown = [key for key in step_keys(clock.prefix) if frame[key].dtype == object]
-    frame[unknown] = frame[unknown].astype(float)  # null in every record
-    frame["clock/total"] = frame.groupby("run_id", sort=False)[clock.key("step")].cumsum()
-    return frame
-
-
-def _validations(records: Mapping[str, RunRecord], clock: Clock) -> DataFrame:
-    import pandas as pd
-
-    rows = []
-    for run_id, record in records.items():
-        seconds = 0.0
-        for step in record.steps:
-            if step["step"] > 0:
-                own = step[clock.key("step")]
-                seconds += math.nan if own is None else own
-            if "val/accuracy" in step:
-                rows.append((run_id, step["step"], float(step["val/accuracy"]), seconds))
-    return pd.DataFrame(rows, columns=["run_id", "step", "accuracy", "clock"])
-
-
-def _evaluations(records: Mapping[str, RunRecord]) -> DataFrame:
-    import pandas as pd
-
-    rows = [
-        (run_id, benchmark, name, decoding["temperature"], decoding["samples"], metric, float(value))
-        for run_id, record in records.items()
-        for benchmark, results in record.results.items()
-        for name, decoding in results["decodings"].items()
-        for metric, value in decoding["metrics"].items()
-    ]
-    columns = ["run_id", "benchmark", "decoding", "temperature", "samples", "metric", "value"]
-    return pd.DataFrame(rows, columns=columns)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from analysis.claims.claim import Claim, Verdict, not_tested
+from analysis.records import RunRecord
 from analysis.study import Study
 
 _COMPARED = ("actor/loss", "actor/entropy", "actor/grad_norm", "reward/mean", "val/accuracy")
@@ -24,13 +27,24 @@ def nothing_pruned_is_baseline(study: Study) -> Claim:
     if not pairs:
         return not_tested(key, statement, "The study has no finished parity run.")
     for ours, theirs in pairs:
-        for step, other in zip(ours.steps, theirs.steps, strict=False):
-            for column in _COMPARED:
-                if step.get(column) != other.get(column):
-                    finding = (
-                        f"{ours.run_id} differs from {theirs.run_id} first at step {step['step']}: "
-                        f"{column} is {step.get(column)!r}, not {other.get(column)!r}."
-                    )
-                    return Claim(key, statement, Verdict.FAILS, finding, "", ())
+        difference = _first_difference(ours, theirs)
+        if difference:
+            finding = f"{ours.run_id} differs from {theirs.run_id} first at {difference}."
+            return Claim(key, statement, Verdict.FAILS, finding, "", ())
     finding = f"Losses, gradient norms, rewards and validations agree in every digit, n = {len(pairs)} seeds."
     return Claim(key, statement, Verdict.HOLDS, finding, "", ())
+
+
+def _first_difference(ours: RunRecord, theirs: RunRecord) -> str:
+    """The first step and value in which two step logs differ, "" when they agree as far as both go."""
+    if ours.steps is None or theirs.steps is None:
+        return ""
+    rows, columns = min(len(ours.steps), len(theirs.steps)), list(_COMPARED)
+    one = ours.steps.reindex(columns=columns).iloc[:rows].to_numpy(float)
+    other = theirs.steps.reindex(columns=columns).iloc[:rows].to_numpy(float)
+    differs = (one != other) & ~(np.isnan(one) & np.isnan(other))
+    if not differs.any():
+        return ""
+    row, column = (int(index) for index in np.argwhere(differs)[0])
+    step = int(ours.steps["step"].iloc[row])
+    return f"step {step}: {_COMPARED[column]} is {one[row, column]}, not {other[row, column]}"

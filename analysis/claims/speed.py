@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis.claims.claim import Claim, above, all_of, as_ratio, not_tested, paper_says
 from analysis.comparison import read
 from analysis.measures import Measure, stage_time, time_to_accuracy, training_time
-from analysis.records import OPTIMISATION
+from analysis.step_frames import OPTIMISATION
 from analysis.study import Study
 
 

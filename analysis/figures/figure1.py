@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.comparison import read
+from analysis.figures.few_arms import few_arms
 from analysis.figures.labels import Label, place_labels
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import MARKERS, MUTED, PAGE_WIDTH, colour, marker_group, text_colour
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _GROUPS = {"main": "methods", "ablation": "ablations", "pruning": "pruning rules", "tau": "thresholds"}
+_MOST_NAMES = 40
+"""Points that can all be named; of more, only the main methods are."""
+
 _MARKER, _SMALL_MARKER = 5.5, 4.0
 
 
@@ -35,6 +39,10 @@ def _lacks(study: Study) -> str:
 def _draw(study: Study, figure: Figure) -> None:
     axes = figure.add_subplot()
     labels, bars = [], []
+    shown = [arm for arm, _, _ in points(study)]
+    named = {
+        arm.id for arm in (shown if len(shown) <= _MOST_NAMES else few_arms(study, study.tagged("main")))
+    }
     for arm, speed, score in points(study):
         x, y = speed.value or 0.0, score.value or 0.0
         main = "main" in arm.groups
@@ -54,13 +62,14 @@ def _draw(study: Study, figure: Figure) -> None:
             zorder=3,
         )
         bars += across + along
-        labels.append(Label(arm.label, x, y, text_colour(arm.method), size / 2 + 0.5))
+        if arm.id in named:
+            labels.append(Label(arm.label, x, y, text_colour(arm.method), size / 2 + 0.5))
     axes.axvline(1, color=MUTED, linewidth=0.7, linestyle=(0, (2, 2)), zorder=1)
     axes.margins(0.09)
     axes.set_xlabel(f"Speed of training relative to {study.baseline.label} (×, {study.clock.unit})")
     decoding = study.main_decoding(study.plan.report.in_domain)
     axes.set_ylabel(f"In-domain accuracy (%), {decoding_name(decoding)}")
-    _draw_legend(figure, [arm for arm, _, _ in points(study)])
+    _draw_legend(figure, shown)
     place_labels(axes, labels, bars, 7.0)
 
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def _arms(study: Study) -> list[Arm]:
     """FastRL and CPPO, of those that have finished runs."""
     arms = (study.main_arm("fastrl"), study.main_arm("cppo"))
-    done = set(study.steps["run_id"])
-    return [arm for arm in arms if arm is not None and done & set(arm.runs.values())]
+    return [arm for arm in arms if arm is not None and study.trained & set(arm.runs.values())]
 
 
 def _lacks(study: Study) -> str:

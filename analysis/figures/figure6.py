@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def _arms(study: Study) -> list[Arm]:
     """The arms tagged "low_lag", else the baseline and FastRL; of those, what has finished runs."""
     arms = study.tagged("low_lag") or unique([study.baseline, study.main_arm("fastrl")])
-    done = set(study.steps["run_id"])
-    return [arm for arm in arms if done & set(arm.runs.values())]
+    return [arm for arm in arms if study.trained & set(arm.runs.values())]
 
 
 def _lacks(study: Study) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.figures.curves import draw_curve, track
+from analysis.figures.few_arms import few_arms, left_out
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import MUTED, PAGE_WIDTH, panel_title
 from analysis.study import Arm, Study
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 
 
 def _arms(study: Study) -> list[Arm]:
-    done = set(study.steps["run_id"])
-    return [arm for arm in study.tagged("main") if done & set(arm.runs.values())]
+    return [arm for arm in few_arms(study, study.tagged("main")) if study.trained & set(arm.runs.values())]
 
 
 def _draw(study: Study, figure: Figure) -> None:
@@ -53,6 +53,7 @@ FIGURE = FigureSpec(
         "(a) Tokens generated, trained on and scored so far, (b) policy entropy, (c) validation accuracy; "
         f"the dotted line is the target of {100 * study.plan.report.target_accuracy:g} %. Means over seeds "
         "at equal steps; bands are 95 % intervals where there are three seeds."
+        f"{left_out(study, study.tagged('main'))}"
     ),
     lacks=lambda study: "" if _arms(study) else "no finished run of a main method",
     draw=_draw,

@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.aggregates import Array, interquartile_estimate, performance_profile, score_matrix
+from analysis.aggregates import (
+    Array,
+    interquartile_estimate,
+    performance_profile,
+    score_matrices,
+    shares_above,
+)
+from analysis.figures.few_arms import few_arms, left_out
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import MUTED, PAGE_WIDTH, colour, line_style, panel_title
+from analysis.statistics import LEAST_SEEDS
 from analysis.study import Arm, Study
 
 if TYPE_CHECKING:
@@ -20,8 +28,9 @@ _POINTS = 201
 
 def _scored(study: Study) -> list[tuple[Arm, Array]]:
     """The main arms with their (runs, benchmarks) changes from the baseline's means, in points."""
-    found = [(arm, 100 * score_matrix(study, arm)[0]) for arm in study.tagged("main")]
-    return [(arm, scores) for arm, scores in found if scores.size]
+    arms = few_arms(study, study.tagged("main"))
+    found = score_matrices(study, arms)
+    return [(arm, 100 * found[arm.id][0]) for arm in arms if found[arm.id][0].size]
 
 
 def _draw(study: Study, figure: Figure) -> None:
@@ -33,10 +42,10 @@ def _draw(study: Study, figure: Figure) -> None:
     panel_title(profile, "a", "Share of runs and benchmarks above")
     profile.axvline(0, color=MUTED, linewidth=0.7, linestyle=(0, (2, 2)), zorder=1)
     for arm, scores in scored:
-        shares, low, high = performance_profile(scores, thresholds)
         style = line_style(arm)
-        profile.plot(thresholds, shares, drawstyle="steps-post", **style)
-        if np.isfinite(low).any() and arm.method in ("fastrl", study.baseline.method):
+        profile.plot(thresholds, shares_above(scores, thresholds), drawstyle="steps-post", **style)
+        if len(scores) >= LEAST_SEEDS and arm.method in ("fastrl", study.baseline.method):
+            _, low, high = performance_profile(scores, thresholds)
             profile.fill_between(
                 thresholds, low, high, step="post", color=style["color"], alpha=0.12, linewidth=0
             )
@@ -72,7 +81,7 @@ FIGURE = FigureSpec(
         f"Scores are accuracies less {study.baseline.label}'s mean on the same benchmark, over all runs and "
         "benchmarks. (a) Share of the scores above a value; (b) their interquartile mean. Bands (for "
         f"{study.baseline.label} and FastRL) and bars are 95 % bootstrap intervals over runs where there are "
-        "three seeds."
+        f"three seeds.{left_out(study, study.tagged('main'))}"
     ),
     lacks=lambda study: "" if _scored(study) else "no run of a main method with all benchmarks",
     draw=_draw,

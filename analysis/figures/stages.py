@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.comparison import read
+from analysis.figures.few_arms import few_arms, left_out
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import INK, PAGE_WIDTH
 from analysis.measures import stage_time
@@ -29,7 +30,7 @@ def shares(study: Study) -> list[tuple[Arm, list[float]]]:
     whole = read(study, stage_time(study, ("step",), "step"))
     parts = [read(study, stage_time(study, stages, name)) for name, (stages, _) in STACKED.items()]
     found = []
-    for arm in study.tagged("main"):
+    for arm in few_arms(study, study.tagged("main")):
         base = whole.mean(study.baseline_of(arm)).value
         speed = whole.speed(arm, study.baseline_of(arm)).value  # None on other hardware
         values = [part.mean(arm).value for part in parts]
@@ -67,6 +68,7 @@ FIGURE = FigureSpec(
     caption=lambda study: (
         f"Mean seconds of each stage of a step, in percent of {study.baseline.label}'s step; the first step "
         "of a run, validation and checkpoints left out."
+        f"{left_out(study, study.tagged('main'))}"
     ),
     lacks=_lacks,
     draw=_draw,

@@ -2,11 +2,12 @@
 
 A restart begins the log anew, so earlier ones that were kept (`experiment_log*.jsonl`) are read too; of a
 step that several have, the newest file's counts. The last step has two lines; the second adds to the first.
+Of a run that this project's plug-in made, every number is there, and nothing needs to be guessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,17 @@ from experiments.errors import UserError
 from experiments.identity import flattened
 
 _CONFIG = "experiment_config.json"
+_OWN = "fastrl/"
+"""Prefix of what this project's plug-in reports through EasyR1's metrics."""
+
+OwnRecord = Callable[[Mapping[str, Any], int, float], dict[str, Any]]
+"""The record of a step from the flat metrics that the plug-in logged, given the step and its time."""
 
 
-def read(folder: Path, sizes: StepSizes | None) -> ForeignLog:
+def read(folder: Path, sizes: StepSizes | None, own_record: OwnRecord | None = None) -> ForeignLog:
     """Read a checkpoint folder of EasyR1. Raises UserError for logs that are missing or damaged.
+
+    own_record: reads the steps of a run with this project's plug-in; others are read by EasyR1's own keys.
 
     Seconds are normalised: rewards are computed in the background, so `reward` is the time to ask for them
     and the wait for them lies in `adv`; both are reward here. `step` is the sum of the work, without
@@ -32,8 +40,6 @@ def read(folder: Path, sizes: StepSizes | None) -> ForeignLog:
     config_path = folder / _CONFIG
     config = flattened(json_object(config_path)) if config_path.is_file() else {}
     sizes = sizes or _sizes(config)
-    if sizes is None:
-        raise no_sizes("EasyR1 without its experiment_config.json", folder)
     by_step: dict[int, dict[str, Any]] = {}
     for path in logs:
         seen: set[int] = set()
@@ -42,9 +48,16 @@ def read(folder: Path, sizes: StepSizes | None) -> ForeignLog:
             earlier = by_step.get(step, {}) if step in seen else {}
             by_step[step] = {**earlier, **_slashed(record)}
             seen.add(step)
+    plugged = any(key.startswith(_OWN) for metrics in by_step.values() for key in metrics)
+    read_own = own_record if plugged else None
     epochs = number(config, "trainer.total_epochs")
     last = max(by_step, default=0)
-    records = [_record(step, by_step[step], sizes, last, int(epochs or 1)) for step in sorted(by_step)]
+    if read_own is not None:
+        records = [_own_record(step, by_step[step], read_own, folder) for step in sorted(by_step)]
+    elif sizes is None:
+        raise no_sizes("EasyR1 without its experiment_config.json", folder)
+    else:
+        records = [_record(step, by_step[step], sizes, last, int(epochs or 1)) for step in sorted(by_step)]
     return ForeignLog(
         tuple(records),
         tuple(logs),
@@ -93,6 +106,19 @@ def _record(
             "val/accuracy": accuracy,
         },
     )
+
+
+def _own_record(step: int, metrics: Mapping[str, Any], read_own: OwnRecord, folder: Path) -> dict[str, Any]:
+    """A record of a run with this project's plug-in, without its time."""
+    if "timing_s/step" not in metrics:
+        accuracy = number(metrics, "val/accuracy_reward", "val/accuracy")
+        return {"step": step, **({} if accuracy is None else {"val/accuracy": accuracy})}
+    try:
+        return {key: value for key, value in read_own(metrics, step, 0.0).items() if key != "time"}
+    except KeyError as error:
+        raise UserError(
+            f"Step {step} has no {error.args[0]}.", str(folder), "it is no log of this version's plug-in", 1
+        ) from None
 
 
 def _slashed(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysis.tables import (
     comparison,
     cost,
+    images,
     lag,
     table1,
     table2,
@@ -34,6 +35,7 @@ TABLES: dict[str, TableSpec] = {
         time_to_accuracy.TABLE,
         comparison.TABLE,
         cost.TABLE,
+        images.TABLE,
         lag.TABLE,
     )
 }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.aggregates import interquartile_estimate, score_matrix
+from analysis.aggregates import interquartile_estimate, score_matrices
 from analysis.comparison import read
 from analysis.crossed_bootstrap import PairedComparison
 from analysis.measures import accuracy, decoding_name
-from analysis.questions import paired_comparison
+from analysis.questions import paired_comparisons
 from analysis.statistics import LEAST_SEEDS, holm
 from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form
@@ -25,15 +25,23 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     iqm = Column(
         "iqm_change_points", "IQM of change", 1, Better.HIGHER, Form.DIFFERENCE, "All benchmarks (points)"
     )
-    return (*columns, ArmColumn(iqm, lambda arm: _interquartile(study, arm)))
+    found = score_matrices(study, arms)
+
+    def interquartile(arm: Arm) -> Value:
+        scores, run_ids = found[arm.id]
+        if not run_ids:
+            return missing(Source.DERIVED, NO_RUN)
+        return derived(interquartile_estimate(scores), run_ids, _PERCENT)
+
+    return (*columns, ArmColumn(iqm, interquartile))
 
 
 def _benchmark_columns(study: Study, arms: Sequence[Arm], benchmark: str) -> tuple[ArmColumn, ...]:
     decoding = study.main_decoding(benchmark)
     measure = accuracy(benchmark, decoding)
     group = f"{study.benchmark_label(benchmark)}, {decoding_name(decoding)}: change (points)"
-    others = [arm for arm in arms if arm.id != study.baseline_of(arm).id]
-    found = {arm.id: paired_comparison(study, arm, study.baseline_of(arm), benchmark) for arm in others}
+    pairs = [(arm, study.baseline_of(arm)) for arm in arms]
+    found = paired_comparisons(study, [(arm, base) for arm, base in pairs if arm.id != base.id], benchmark)
     adjusted = _adjusted(found)
 
     def by_bootstrap(arm: Arm) -> Value:
@@ -88,13 +96,6 @@ def _has_runs(study: Study, arm: Arm) -> bool:
 def _runs_behind(arm: Arm, against: Arm) -> tuple[str, ...]:
     seeds = [seed for seed in arm.runs if seed in against.runs]
     return tuple(sorted(each.runs[seed] for each in (arm, against) for seed in seeds))
-
-
-def _interquartile(study: Study, arm: Arm) -> Value:
-    scores, run_ids = score_matrix(study, arm)
-    if not run_ids:
-        return missing(Source.DERIVED, NO_RUN)
-    return derived(interquartile_estimate(scores), run_ids, _PERCENT)
 
 
 TABLE = ArmTable(

@@ -45,7 +45,8 @@ class Split:
 
 
 def splits(study: Study) -> tuple[Split, ...]:
-    """The sets that the study's runs read in training and in evaluation."""
+    """The sets that the study's runs read in training and in evaluation; of a training set that none has read
+    yet, what its data card and the paper say."""
     return (*_training_splits(study), *_benchmark_splits(study))
 
 
@@ -62,6 +63,25 @@ def _training_splits(study: Study) -> Iterator[Split]:
         counts |= {name: int(card[name]) for name in ("images", "repeated") if name in card}
         digests = frozenset(str(facts.get("digest")) for facts in by_run.values())
         yield Split(f"{label}, {split}", dataset, split, counts, digests, tuple(sorted(by_run)))
+    read = {dataset for dataset, _ in found}
+    for dataset in dict.fromkeys(cell.dataset for cell in study.plan.cells):
+        if dataset not in read:
+            yield from _unread_splits(study, dataset)
+
+
+def _unread_splits(study: Study, dataset: str) -> Iterator[Split]:
+    """A training set that no run has read: its prepared splits, and those that the paper reports."""
+    card = _card(study.root / "data" / dataset / "data_card.json")
+    reported_splits = [
+        figure.metric
+        for figure in reported_figures("table6")
+        if figure.training_set == training_set_name(dataset)
+    ]
+    for split in dict.fromkeys([*card.get("splits", {}), *reported_splits]):
+        facts = card.get("splits", {}).get(split, {})
+        counts = {name: int(facts[name]) for name in _COUNTED if name in facts}
+        label = f"{card.get('label', dataset)}, {split}"
+        yield Split(label, dataset, split, counts, frozenset(), ())
 
 
 def _benchmark_splits(study: Study) -> Iterator[Split]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from analysis.comparison import read
 from analysis.measures import stage_time
 from analysis.paper import difference_note, figures_beside, paper_group
-from analysis.records import OPTIMISATION, STAGES
+from analysis.step_frames import OPTIMISATION, STAGES
 from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form, Row, Table, missing_notes, reported_notes
 from analysis.tables.spec import clock_note, completeness, interval_note, unique

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.figures.spec import figure_bytes
 from analysis.figures.style import COLUMN_WIDTH, colour
 from analysis.statistics import Estimate, mean
-from analysis.tracking.names import metric_name
+from analysis.tracking.names import RUN_ID_TAG, metric_name
 from analysis.tracking.store import open_client, shown
 from experiments.errors import UserError, did_you_mean, listed
 
@@ -22,15 +22,19 @@ _ABSENT = "—"
 
 @dataclass(frozen=True)
 class ComparedGroup:
-    """The runs with the same values of the compared tags. without: of them, the runs without the metric."""
+    """The runs with the same values of the compared tags.
+
+    runs: the metric of each run that has it. without: how many have not.
+    """
 
     values: tuple[str, ...]
+    runs: tuple[float, ...]
     estimate: Estimate | None
     without: int
 
     @property
     def name(self) -> str:
-        return ", ".join(self.values)
+        return ", ".join(value for value in self.values if value != _ABSENT) or _ABSENT
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ def _search(uri: str, study: str) -> DataFrame:
     finally:
         mlflow.set_tracking_uri(before)
     frame: DataFrame = found
-    return frame
+    tag = f"tags.{RUN_ID_TAG}"
+    return frame[frame[tag].notna()] if tag in frame else frame  # without the run of the study
 
 
 def _groups(runs: DataFrame, column: str, by: Sequence[str]) -> list[ComparedGroup]:
@@ -89,7 +94,8 @@ def _groups(runs: DataFrame, column: str, by: Sequence[str]) -> list[ComparedGro
         values = runs.loc[[each == key for each in keys], column]
         found = values.dropna().to_numpy()
         estimate = mean(found) if len(found) else None
-        groups.append(ComparedGroup(tuple(map(_one_line, key)), estimate, len(values) - len(found)))
+        names = tuple(map(_one_line, key))
+        groups.append(ComparedGroup(names, tuple(map(float, found)), estimate, len(values) - len(found)))
     return groups
 
 
@@ -113,7 +119,7 @@ def comparison_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]
 def comparison_figure(comparison: Comparison, formats: tuple[str, ...]) -> dict[str, bytes]:
     """The groups' means and intervals as a figure, by format."""
     shown_groups = [group for group in comparison.groups if group.estimate]
-    height = 0.8 + 0.22 * max(len(shown_groups), 2)
+    height = 0.95 + 0.22 * max(len(shown_groups), 2)
     return figure_bytes(
         (COLUMN_WIDTH * 1.4, height), lambda figure: _draw(figure, comparison, shown_groups), formats
     )
@@ -127,9 +133,10 @@ def _draw(figure: Figure, comparison: Comparison, groups: Sequence[ComparedGroup
             continue
         if group.estimate.ci:
             axes.plot(group.estimate.ci, [row, row], color=own)
+        axes.plot(group.runs, [row] * len(group.runs), "|", color=own, alpha=0.6, markersize=5)
         axes.plot(group.estimate.value, row, "o", color=own)
     axes.set_yticks(range(len(groups)), [group.name for group in groups])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.margins(y=0.15)
-    axes.set_xlabel(comparison.metric)
+    axes.set_xlabel(f"{comparison.metric}\nmeans (dots), single runs (strokes), 95 % intervals")

@@ -16,6 +16,11 @@ RUN_ID_TAG = "run_id"
 TRACKED_TAG = "fastrl.tracked"
 """The tag that says what MLflow has of a run."""
 
+STUDY_TAG = "fastrl.study"
+"""The tag of the run that stands for a whole study, the parent of its runs."""
+
+PARENT_TAG = "mlflow.parentRunId"
+
 SOURCE = "measured"
 
 LONGEST_PARAMETER = 6000
@@ -53,10 +58,11 @@ def parameters(config: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def tags(cell: Cell, commit: str | None) -> dict[str, str]:
+def tags(cell: Cell, commit: str | None, imported: str) -> dict[str, str]:
     """What runs are searched and grouped by, and the two tags that MLflow has columns for.
 
-    commit: of the code that trained, None when unknown.
+    commit: of the code that trained, None when unknown. imported: the trainer whose log the run was made
+    from, "" for a run of this project.
     """
     values = {
         RUN_ID_TAG: cell.run_id,
@@ -70,7 +76,7 @@ def tags(cell: Cell, commit: str | None) -> dict[str, str]:
         "seed": str(cell.seed),
         "tau": None if cell.tau is None else str(cell.tau),
         "git_commit": commit,
-        "source": SOURCE,
+        "source": f"imported from {imported}" if imported else SOURCE,
         "mlflow.source.name": "fastrl",
         "mlflow.source.git.commit": commit,
     }

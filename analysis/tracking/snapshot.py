@@ -50,14 +50,16 @@ class Tracked:
 class Snapshot:
     """A run of a study.
 
-    commit: of the code that trained it, None when unknown. started, ended: unix seconds of the first attempt
-    and of the last change of state. tracked: what MLflow has once the run has been brought in.
+    commit: of the code that trained it, None when unknown. imported: as `names.tags` wants it. started,
+    ended: unix seconds of the first attempt and of the last change of state. tracked: what MLflow has once
+    the run has been brought in.
     """
 
     cell: Cell
     run: RunDirectory
     records: Sequence[Mapping[str, Any]]
     commit: str | None
+    imported: str
     started: float
     ended: float
     tracked: Tracked
@@ -81,6 +83,7 @@ def take_snapshot(run: RunDirectory, cell: Cell) -> Snapshot | None:
         run=run,
         records=records,
         commit=provenance.get("commit"),
+        imported=str((provenance.get("imported") or {}).get("from", "")),
         started=min([attempt["time"] for attempt in provenance.get("attempts", [])] + updates),
         ended=max(updates),
         tracked=Tracked(

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.tracking.names import RUN_ID_TAG
-from analysis.tracking.snapshot import Snapshot, take_snapshot
+from analysis.tracking.names import RUN_ID_TAG, STUDY_TAG
+from analysis.tracking.snapshot import OVER, Snapshot, take_snapshot
 from analysis.tracking.store import (
     artefact_location,
     default_uri,
@@ -116,11 +116,15 @@ def _upload_all(uri: str, plan: Plan, snapshots: Sequence[Snapshot]) -> Counter[
     counts: Counter[str] = Counter()
     try:
         experiment = _experiment(client, uri, plan)
-        known = _known_runs(client, experiment)
+        parent, known = _known_runs(client, experiment)
+        study_run = parent or _create_parent(client, experiment, plan, snapshots)
+        identifier: str = study_run.info.run_id
         for snapshot in snapshots:
-            outcome, metrics = upload(client, experiment, snapshot, known.get(snapshot.cell.run_id))
+            run = known.get(snapshot.cell.run_id)
+            outcome, metrics = upload(client, experiment, identifier, snapshot, run)
             counts[outcome] += 1
             counts["metrics"] += metrics
+        _update_parent(client, study_run, plan, snapshots)
     except MlflowException as error:
         raise UserError(
             f"MLflow did not take a run of the study {plan.study}: {first_line(error)}.",
@@ -154,16 +158,42 @@ def _experiment(client: MlflowClient, uri: str, plan: Plan) -> str:
     return identifier
 
 
-def _known_runs(client: MlflowClient, experiment: str) -> dict[str, Run]:
-    """MLflow's runs of an experiment by our run id; it gives them out page by page."""
+def _known_runs(client: MlflowClient, experiment: str) -> tuple[Run | None, dict[str, Run]]:
+    """MLflow's run of the study and those of its cells by our run id; it gives them out page by page."""
+    parent: Run | None = None
     runs: dict[str, Run] = {}
     token = None
     while True:
         page = client.search_runs([experiment], max_results=_RUNS_A_PAGE, page_token=token)
         runs |= {run.data.tags[RUN_ID_TAG]: run for run in page if RUN_ID_TAG in run.data.tags}
+        parent = next((run for run in page if STUDY_TAG in run.data.tags), parent)
         token = page.token
         if not token:
-            return runs
+            return parent, runs
+
+
+def _create_parent(client: MlflowClient, experiment: str, plan: Plan, snapshots: Sequence[Snapshot]) -> Run:
+    """The run that stands for the study, under which MLflow shows the runs of its cells."""
+    started = min((each.started for each in snapshots), default=plan.created)
+    tags = {STUDY_TAG: plan.study, "mlflow.source.name": "fastrl"}
+    return client.create_run(experiment, round(1000 * started), tags, run_name=plan.study)
+
+
+def _update_parent(client: MlflowClient, parent: Run, plan: Plan, snapshots: Sequence[Snapshot]) -> None:
+    """The study is over when all of its runs are; its state is then the worst of theirs."""
+    states = {each.tracked.state for each in snapshots}
+    over = len(snapshots) == len(plan.cells) and states <= set(OVER)
+    if over:
+        state = next((each for each in ("FAILED", "KILLED") if each in states), "FINISHED")
+    else:
+        state = "RUNNING" if "RUNNING" in states else "SCHEDULED"
+    if parent.info.status == state:
+        return
+    if over:
+        ended = max(each.ended for each in snapshots)
+        client.set_terminated(parent.info.run_id, state, round(1000 * ended))
+    else:
+        client.update_run(parent.info.run_id, state)
 
 
 def _digest(uri: str, plan: Plan, snapshots: Sequence[Snapshot]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.tracking.names import (
+    PARENT_TAG,
     RUN_ID_TAG,
     TRACKED_TAG,
     evaluation_metrics,
@@ -31,14 +32,14 @@ _DIGEST_LETTERS = 36
 
 
 def upload(
-    client: MlflowClient, experiment: str, snapshot: Snapshot, known: Run | None
+    client: MlflowClient, experiment: str, parent: str, snapshot: Snapshot, known: Run | None
 ) -> tuple[Outcome, int]:
     """Bring a run in; returns what it was to MLflow and how many metric values were logged.
 
-    known: MLflow's run of the same run id. When it has records that the run has no longer (a resumed training
-    cut its log back), it is replaced by a new one, because MLflow keeps every value it was ever given. The
-    tag that says what MLflow has is written last: after a kill the same values are logged again, which
-    changes nothing.
+    parent: MLflow's run of the study. known: its run of the same run id. When that has records that the run
+    has no longer (a resumed training cut its log back), it is replaced by a new one, because MLflow keeps
+    every value it was ever given. The tag that says what MLflow has is written last: after a kill the same
+    values are logged again, which changes nothing.
 
     Raises UserError for a record that can't be tracked, MlflowException when the store refuses.
     """
@@ -46,14 +47,14 @@ def upload(
 
     now = snapshot.tracked
     before = Tracked.from_text(known.data.tags.get(TRACKED_TAG, "")) if known is not None else None
-    if before == now:
+    if before == now and known is not None and known.data.tags.get(PARENT_TAG) == parent:
         return "unchanged", 0
     outcome: Outcome = "added" if known is None else "updated"
     if known is not None and before is not None and _has_dropped_records(before, snapshot):
         client.delete_run(known.info.run_id)
         known, before = None, None
     metrics = [*_step_metrics(snapshot, before), *_evaluation_metrics(snapshot, before)]
-    run = known or _create_run(client, experiment, snapshot)
+    run = known or _create_run(client, experiment, parent, snapshot)
     identifier: str = run.info.run_id
     for parameter_batch in _batches(_parameters(snapshot) if before is None else [], _PARAMETERS_A_BATCH):
         client.log_batch(identifier, params=parameter_batch, synchronous=True)
@@ -69,7 +70,11 @@ def upload(
         client.set_terminated(identifier, now.state, _milliseconds(snapshot.ended))
     else:
         client.update_run(identifier, now.state)
-    texts = {**tags(snapshot.cell, snapshot.commit), TRACKED_TAG: now.to_text()}
+    texts = {
+        **tags(snapshot.cell, snapshot.commit, snapshot.imported),
+        PARENT_TAG: parent,
+        TRACKED_TAG: now.to_text(),
+    }
     client.log_batch(identifier, tags=[RunTag(key, text) for key, text in texts.items()], synchronous=True)
     return outcome, len(metrics)
 
@@ -78,12 +83,12 @@ def _has_dropped_records(before: Tracked, snapshot: Snapshot) -> bool:
     return records_digest(snapshot.records[: before.steps]) != before.steps_digest
 
 
-def _create_run(client: MlflowClient, experiment: str, snapshot: Snapshot) -> Run:
+def _create_run(client: MlflowClient, experiment: str, parent: str, snapshot: Snapshot) -> Run:
     run_id = snapshot.cell.run_id
     return client.create_run(
         experiment,
         start_time=_milliseconds(snapshot.started),
-        tags={RUN_ID_TAG: run_id},
+        tags={RUN_ID_TAG: run_id, PARENT_TAG: parent},
         run_name=run_id,
     )
 

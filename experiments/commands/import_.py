@@ -11,6 +11,7 @@ Then: fastrl report study=mine. Times are compared only between runs that name t
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
 from experiments.commands.arguments import add_words, refuse_overrides, results_root, sorted_words
@@ -33,17 +34,19 @@ def execute(arguments: Namespace) -> int:
         key: value for key, value in map(_pair, words.overrides) if key in (*_REQUIRED, *_SIZES, *_OPTIONAL)
     }
     refuse_overrides(words, ("paths", *own), "an imported run has only the settings that are named here")
-    from analysis.foreign import READERS
+    from analysis.foreign import READERS, easyr1
     from analysis.foreign.import_run import ImportedRun, import_run
-    from analysis.foreign.log import StepSizes
+    from analysis.foreign.log import Reader, StepSizes
+    from fastrl.engines.easyr1.step_records import step_record
 
     if len(words.bare) != 2:
         raise UserError(
             "Name the trainer and its log folder.", "command line", f"trainers: {listed(READERS)}"
         )
     trainer, folder = words.bare[0], Path(words.bare[1]).expanduser()
-    if trainer not in READERS:
-        way_out = f"{did_you_mean(trainer, READERS)}trainers: {listed(READERS)}"
+    readers: dict[str, Reader] = {**READERS, "easyr1": partial(easyr1.read, own_record=step_record)}
+    if trainer not in readers:
+        way_out = f"{did_you_mean(trainer, readers)}trainers: {listed(readers)}"
         raise UserError(f'There is no trainer "{trainer}" to import from.', "command line", way_out)
     absent = [key for key in _REQUIRED if not own.get(key)] + ([] if words.study else ["study"])
     if absent:
@@ -64,7 +67,7 @@ def execute(arguments: Namespace) -> int:
         tau=_number(own["tau"]) if own.get("tau") else None,
         hardware=own.get("hardware", ""),
     )
-    written = import_run(results_root(words.overrides), trainer, run, READERS[trainer](folder, sizes))
+    written = import_run(results_root(words.overrides), trainer, run, readers[trainer](folder, sizes))
     print(f"{written}\nnext: fastrl report study={run.study}")
     return 0
 

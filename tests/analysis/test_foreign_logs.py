@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.comparison import read
 from analysis.foreign import easyr1
+from analysis.measures import training_time
+from analysis.problems import problems
 from analysis.report import build_report
+from analysis.step_frames import STAGES
 from analysis.study import load_study
+from analysis.tracking.compare import compare_runs
+from analysis.tracking.store import default_uri
+from analysis.tracking.sync import sync_study
 from experiments.cli import main
 from experiments.errors import UserError
 from experiments.plan import read_plan
@@ -24,6 +32,7 @@ EASYR1_CONFIG = {
     "trainer": {"total_epochs": 2},
 }
 STEPS = 6
+ENGINES = Path(__file__).parents[1] / "engines"
 
 
 def easyr1_line(step: int, **more: Any) -> dict[str, Any]:
@@ -121,6 +130,39 @@ def test_easyr1_seconds_are_normalised(tmp_path: Path, easyr1_logs: Path) -> Non
     assert study.steps["epoch"].tolist() == [0, 0, 0, 1, 1, 1]
     assert study.validations["accuracy"].tolist() == [0.3, 0.45]
     assert study.records[study.plan.cells[0].run_id].hardware.startswith("4 × H20")
+
+
+@pytest.mark.parametrize("name", ["easyr1_experiment_log.jsonl", "easyr1_dapo_experiment_log.jsonl"])
+def test_a_log_of_the_real_trainer_adds_up(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "real"
+    folder.mkdir()
+    shutil.copy(ENGINES / name, folder / "experiment_log.jsonl")
+    assert imported(tmp_path, "easyr1", folder) == 0
+    study = load_study(tmp_path, "mine")
+    assert study.set_aside == () and study.steps["step"].tolist() == [1, 2, 3, 4, 5, 6]
+    parts = study.steps[[f"timing_s/{stage}" for stage in STAGES]].sum(axis=1)
+    assert parts.tolist() == pytest.approx(study.steps["timing_s/step"].tolist())
+    lines = [json.loads(line) for line in (ENGINES / name).read_text().splitlines()]
+    whole = [line["timing_s"]["step"] for line in lines if "timing_s" in line]
+    besides = study.steps[["timing_s/validation", "timing_s/save_checkpoint"]].sum(axis=1)
+    assert (study.steps["timing_s/step"] + besides).tolist() == pytest.approx(whole, rel=0.1)
+    assert (study.steps["timing_s/select"] > 0).any() or "dapo" in name
+    assert study.validations["step"].tolist()[-1] == 6
+
+
+def test_an_imported_run_is_known_as_one_and_its_speed_is_refused(
+    tmp_path: Path, easyr1_logs: Path, verl_logs: Path
+) -> None:
+    imported(tmp_path, "easyr1", easyr1_logs)
+    imported(tmp_path, "verl", verl_logs, "label=verl", *SIZES)
+    study = load_study(tmp_path, "mine")
+    assert "1 of 2 runs were imported from logs of easyr1" in problems(study)[0]
+    assert "1 of 2 runs were imported from logs of verl" in problems(study)[1]
+    speed = read(study, training_time(study)).speed(study.arms[1], study.baseline)
+    assert (speed.value, speed.note) == (None, "times on unknown hardware can't be compared")
+    sync_study(tmp_path, "mine", None)
+    compared = compare_runs(default_uri(tmp_path), "mine", "timing_s/step", ["source"])
+    assert {group.name for group in compared.groups} == {"imported from easyr1", "imported from verl"}
 
 
 def test_trl_means_stand_for_each_of_their_steps(tmp_path: Path, trl_logs: Path) -> None:

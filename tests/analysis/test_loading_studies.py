@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from synthetic_study import FASTRL, GRPO, IN_DOMAIN, STEPS, write_study
 
+from analysis.file_digests import content_digest, file_digests
 from analysis.problems import problems
+from analysis.step_frames import _by_columns, _by_records
 from analysis.study import Study, load_study
 from experiments.errors import UserError
 
@@ -113,6 +119,46 @@ def test_seconds_below_zero_are_a_clock_that_went_backwards(root: Path) -> None:
     rewrite_step(root, lambda step: step.update({"cpu_s/gen": -0.5}))
     where, reason = only_set_aside(load_study(root, "laptop"))
     assert where.endswith(f"line {STEP_RECORD}") and reason == "cpu_s/gen is -0.5: the clock went backwards"
+
+
+@pytest.mark.parametrize("clock", ["cpu_s", "timing_s"])
+def test_a_log_read_by_columns_is_the_log_read_by_records(root: Path, clock: str) -> None:
+    path = run_folder(root) / "steps.jsonl"
+    by_columns = _by_columns(path, clock)
+    assert by_columns is not None
+    by_records = _by_records(path, clock)
+    assert set(by_columns.columns) == set(by_records.columns)
+    assert by_records[by_columns.columns].astype(float).equals(by_columns.astype(float))
+
+
+def test_a_touched_file_is_read_again_and_an_untouched_one_is_not(tmp_path: Path) -> None:
+    log, index = tmp_path / "log", tmp_path / "index.json"
+    log.write_text("one")
+    ((_, first),) = file_digests([log], index)
+    time.sleep(2.1)
+    assert dict(file_digests([log], index)) == {log: first}
+    entry = json.loads(index.read_text())
+    index.write_text(json.dumps({str(log): [*entry[str(log)][:-1], "remembered"]}))
+    assert dict(file_digests([log], index)) == {log: "remembered"}
+    times = log.stat()
+    log.write_text("two")
+    os.utime(log, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert dict(file_digests([log], index))[log] not in ("remembered", first)
+
+
+def test_of_samples_only_the_columns_that_are_read_count(tmp_path: Path) -> None:
+    columns = {
+        "decoding": ["t1", "t1"],
+        "question_id": ["a", "b"],
+        "response": ["x", "y"],
+        "correct": [True, False],
+    }
+    digests = []
+    for change in ({}, {"response": ["z", "y"]}, {"correct": [True, True]}, {"question_id": ["a", "c"]}):
+        path = tmp_path / "samples.parquet"
+        pq.write_table(pa.table(columns | change), path)
+        digests.append(content_digest(path))
+    assert digests[0] == digests[1] and len(set(digests)) == 3
 
 
 def test_a_gap_in_the_steps_is_named(root: Path) -> None:

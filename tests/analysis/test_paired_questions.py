@@ -12,9 +12,14 @@ import pytest
 import scipy.stats
 from synthetic_study import FASTRL, GRPO, IN_DOMAIN, write_study
 
-from analysis.aggregates import interquartile_estimate, interquartile_mean, performance_profile, score_matrix
-from analysis.crossed_bootstrap import compare
-from analysis.questions import paired_comparison, question_scores
+from analysis.aggregates import (
+    interquartile_estimate,
+    interquartile_mean,
+    performance_profile,
+    score_matrices,
+)
+from analysis.crossed_bootstrap import compare, compare_all
+from analysis.questions import paired_comparisons, question_scores
 from analysis.records import RecordError
 from analysis.study import Study, load_study
 from analysis.tables import TABLES
@@ -34,7 +39,7 @@ def compared(root: Path) -> object:
     study = load_study(root, "laptop")
     arm = study.main_arm("fastrl")
     assert arm is not None
-    return paired_comparison(study, arm, study.baseline, IN_DOMAIN)
+    return paired_comparisons(study, [(arm, study.baseline)], IN_DOMAIN)[arm.id]
 
 
 def test_with_one_seed_the_questions_interval_is_the_paired_bootstrap_of_scipy() -> None:
@@ -64,6 +69,13 @@ def test_a_spread_between_seeds_makes_p_larger_than_the_questions_alone_would() 
 
 def test_no_difference_anywhere_has_p_one() -> None:
     assert compare(np.zeros((3, 20)), seed=0).p == 1.0
+
+
+def test_pairs_compared_together_are_those_compared_alone() -> None:
+    pairs = list(np.random.default_rng(2).integers(-4, 5, (3, 4, 60)) / 4)
+    for together, alone in zip(compare_all(pairs, 0), (compare(each, 0) for each in pairs), strict=True):
+        assert together.over_questions == pytest.approx(alone.over_questions)
+        assert (together.value, together.p) == (alone.value, alone.p), "ties at zero count on both sides"
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
@@ -163,6 +175,6 @@ def test_two_runs_have_an_interquartile_mean_without_interval() -> None:
 
 
 def test_scores_are_changes_from_the_baselines_mean(full: Study) -> None:
-    scores, run_ids = score_matrix(full, full.baseline)
+    scores, run_ids = score_matrices(full, [full.baseline])[full.baseline.id]
     assert scores.shape == (5, 2) and len(run_ids) == 5
     assert scores.mean(axis=0) == pytest.approx([0, 0], abs=1e-12)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import socket
 import sqlite3
 import subprocess
 import sys
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ from synthetic_study import FASTRL, GRPO, IN_DOMAIN, write_study
 from analysis.tracking.compare import compare_runs
 from analysis.tracking.names import (
     LONGEST_PARAMETER,
+    PARENT_TAG,
+    STUDY_TAG,
     evaluation_metrics,
     metric_name,
     parameters,
@@ -40,6 +44,7 @@ from experiments.plan import Plan, plan_path
 from experiments.run_directory import RunDirectory
 from experiments.step_log import append_step
 
+PROJECT = Path(__file__).parents[2]
 ONE_RUN = (dataclasses.replace(GRPO, seeds=1),)
 TWO_RUNS = (dataclasses.replace(GRPO, seeds=1), dataclasses.replace(FASTRL, seeds=1))
 
@@ -69,7 +74,8 @@ def tracked_runs(root: Path, study: str = "laptop") -> dict[str, Any]:
     client = open_client(default_uri(root))
     experiment = client.get_experiment_by_name(study)
     assert experiment is not None
-    return {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    runs = client.search_runs([experiment.experiment_id])
+    return {run.info.run_name: run for run in runs if PARENT_TAG in run.data.tags}
 
 
 def history(root: Path, run: Any, metric: str) -> list[tuple[int, float]]:
@@ -252,6 +258,74 @@ def test_the_state_is_that_of_the_stages(
     [tracked] = tracked_runs(root).values()
     assert tracked.info.status == expected
     assert (tracked.info.end_time is not None) == (expected in ("FINISHED", "FAILED", "KILLED"))
+
+
+def study_run(root: Path, study: str = "laptop") -> Any:
+    client = open_client(default_uri(root))
+    experiment = client.get_experiment_by_name(study)
+    assert experiment is not None
+    [run] = [run for run in client.search_runs([experiment.experiment_id]) if STUDY_TAG in run.data.tags]
+    return run
+
+
+def test_the_study_is_the_parent_of_its_runs_and_ends_as_they_do(root: Path) -> None:
+    plan = write_study(root, TWO_RUNS)
+    first, second = (RunDirectory(root / "runs" / cell.run_id) for cell in plan.cells)
+    write_states(second, {"train": "preempted", **dict.fromkeys(list(second.status())[1:], None)})
+    shutil.move(first.path, root / "later")
+    sync_study(root, "laptop", None)
+    parent = study_run(root)
+    assert (parent.info.run_name, parent.info.status) == ("laptop", "SCHEDULED")
+    shutil.move(root / "later", first.path)
+    sync_study(root, "laptop", None)
+    assert study_run(root).info.status == "KILLED"
+    write_states(second, {"train": "failed"})
+    sync_study(root, "laptop", None)
+    again = study_run(root)
+    assert (again.info.run_id, again.info.status) == (parent.info.run_id, "FAILED")
+    for run in tracked_runs(root).values():
+        assert run.data.tags[PARENT_TAG] == parent.info.run_id
+
+
+WRITE = """
+import json, sys, time
+from pathlib import Path
+from experiments.step_log import append_step
+path, whole, second_half = map(Path, sys.argv[1:])
+lines = whole.read_text().splitlines()
+for number, line in enumerate(lines):
+    while number == len(lines) // 2 and not second_half.exists():
+        time.sleep(0.02)
+    append_step(path, json.loads(line))
+    time.sleep(0.02)
+"""
+
+
+def test_sixteen_runs_that_grow_at_once_lose_nothing(root: Path) -> None:
+    plan = write_study(root, (dataclasses.replace(GRPO, seeds=8), dataclasses.replace(FASTRL, seeds=8)))
+    runs = [RunDirectory(root / "runs" / cell.run_id) for cell in plan.cells]
+    writers = []
+    for run in runs:
+        keys = ("step", "time", "epoch", "cpu_s/gen", "actor/entropy")
+        records = [{key: record[key] for key in keys if key in record} for record in run.steps()[1:]]
+        whole = root / f"{run.run_id}.jsonl"
+        whole.write_text("".join(json.dumps(record) + "\n" for record in records))
+        run.steps_path.write_text("")
+        write_states(run, {"train": "running", **dict.fromkeys(list(run.status())[1:], None)})
+        command = [sys.executable, "-c", WRITE, str(run.steps_path), str(whole), str(root / "second half")]
+        writers.append(subprocess.Popen(command, cwd=PROJECT))
+    while any(writer.poll() is None for writer in writers):
+        sync_study(root, "laptop", None)
+        (root / "second half").touch()
+    assert [writer.returncode for writer in writers] == [0] * 16
+    sync_study(root, "laptop", None)
+    tracked = tracked_runs(root)
+    assert len(tracked) == 16
+    for run in runs:
+        records = [json.loads(line) for line in (root / f"{run.run_id}.jsonl").read_text().splitlines()]
+        for key in ("cpu_s/gen", "actor/entropy"):
+            expected = [(record["step"], record[key]) for record in records]
+            assert history(root, tracked[run.run_id], key) == expected
 
 
 def test_a_run_that_was_never_tried_is_not_there(root: Path) -> None:
@@ -463,9 +537,27 @@ def test_mlflow_pages_show_the_runs(served: tuple[Path, str], page_text: Callabl
     root, address = served
     experiment = open_client(default_uri(root)).get_experiment_by_name("laptop")
     assert experiment is not None
-    page = page_text(f"{address}/#/experiments/{experiment.experiment_id}/runs")
+    by_name = urllib.parse.urlencode({"orderByKey": "attributes.run_name", "orderByAsc": "true"})
+    page = page_text(f"{address}/#/experiments/{experiment.experiment_id}/runs?{by_name}")
     assert "Training runs" in page
     for name in tracked_runs(root):
+        assert name in page
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_mlflow_pages_draw_runs_side_by_side(
+    served: tuple[Path, str], page_text: Callable[[str], str]
+) -> None:
+    root, address = served
+    runs = tracked_runs(root)
+    identifiers = json.dumps([run.info.run_id for run in runs.values()])
+    experiments = json.dumps([run.info.experiment_id for run in runs.values()][:1])
+    query = urllib.parse.urlencode({"runs": identifiers, "experiments": experiments})
+    page = page_text(f"{address}/#/compare-runs?{query}")
+    assert "Parallel Coordinates" in page
+    assert re.search(r"<svg[^>]*main-svg", page), "a chart of Plotly"
+    for name in runs:
         assert name in page
 
 
