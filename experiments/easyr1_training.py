@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.datasets import load_questions, split_record
+from eval.datasets import load_questions, make_if_generated, parquet_folder, split_record
 from eval.datasets.records import DataError
 from eval.preparation.prepare import read_card
 from experiments.atomic_files import write_file
@@ -52,6 +52,7 @@ def train_on_easyr1(run: RunDirectory, config: dict[str, Any], context: StageCon
     )
     outcome = launch.train(
         config=config,
+        run=run.run_id,
         files=files,
         final=run.final_checkpoint,
         on_step=lambda record: append_step(run.steps_path, record),
@@ -73,8 +74,8 @@ def run_files(run: RunDirectory, config: Mapping[str, Any], policy: Path | str) 
     dataset, data = config["dataset"], run.path.resolve() / "data"
 
     def questions(split: str) -> str:
-        prepared = Path(dataset["root"]).resolve() if "root" in dataset else None
-        return str(prepared / f"{split}.parquet" if prepared else data / f"{split}.jsonl")
+        prepared = parquet_folder(dataset)
+        return str(prepared.resolve() / f"{split}.parquet" if prepared else data / f"{split}.jsonl")
 
     return RunFiles(
         policy=str(policy),
@@ -94,6 +95,7 @@ def _write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> dict[str, dict
     for name, path in (("train", Path(files.train)), ("validation", Path(files.validation))):
         split = dataset[f"{name}_split"]
         if path.suffix == ".parquet":
+            make_if_generated(dataset)
             facts = (read_card(path.parent) or {}).get("splits", {}).get(split)
             if facts is None:
                 raise DataError(

@@ -1,7 +1,7 @@
 """Take the jobs of a study, or of one run, out of the cluster; stages that run save what they have first.
 
   fastrl cancel study=table1
-  fastrl cancel RUN
+  fastrl cancel RUN              a run id or its beginning, as far as it is unique
 
 `fastrl submit` sends them again, and they go on from where they were.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from experiments.commands.arguments import add_words, refuse_overrides, results_root, sorted_words
+from experiments.commands.run_names import named_run
 from experiments.errors import UserError
 
 
@@ -27,11 +28,8 @@ def execute(arguments: Namespace) -> int:
     if words.study and not words.bare:
         cancelled = cancel(root, lambda submission, run_id, stage: submission.study == words.study)
     elif len(words.bare) == 1 and not words.study:
-        from experiments.run_directory import RunDirectory
-
-        name = words.bare[0]
-        RunDirectory(root / "runs" / name).config()
-        cancelled = cancel(root, lambda submission, run_id, stage: run_id == name)
+        run = named_run(root, words.bare[0])
+        cancelled = cancel(root, lambda submission, run_id, stage: run_id == run.run_id)
     else:
         raise UserError(
             "Nothing, or more than one thing, is named.", "command line", "name study=NAME or one run id"

@@ -42,7 +42,9 @@ def execute(arguments: Namespace) -> int:
     site = cluster.slurm
     checks = [
         *machine_checks(),
-        *python_checks(site.python if site else Pythons(None, None, None)),
+        *python_checks(
+            site.python if site else Pythons(None, None, None), site.shapes.train.nodes if site else 1
+        ),
         *storage_checks(Path(config["paths"]["root"]).resolve(), site.shared_paths if site else ()),
         *service_checks(config["tracking"]),
         *(site_checks(site) if site else ()),

@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from experiments.commands.arguments import add_words, refuse_overrides, results_root, sorted_words
+from experiments.commands.run_names import named_run
 from experiments.errors import UserError
 from experiments.run_directory import RunDirectory
 
@@ -35,7 +36,7 @@ def execute(arguments: Namespace) -> int:
     if len(words.bare) != 1 or words.study:
         raise UserError("No run is named.", "command line", "fastrl logs RUN; fastrl status lists them")
     root = results_root(words.overrides).resolve()
-    run = _run(root, words.bare[0])
+    run = named_run(root, words.bare[0])
     stage = arguments.stage or _latest_stage(run)
     attempt = arguments.attempt or _attempt(run, stage)
     if attempt == 0:
@@ -53,16 +54,6 @@ def execute(arguments: Namespace) -> int:
     if entry is not None:
         print(f"== {run.run_id} {stage}: {entry.state}, attempt {entry.attempt}", file=sys.stderr)
     return 0
-
-
-def _run(root: Path, name: str) -> RunDirectory:
-    runs = root / "runs"
-    found = [path for path in sorted(runs.glob("*")) if path.name.startswith(name)]
-    exact = [path for path in found if path.name == name]
-    if len(exact or found) != 1:
-        what = f'No run is called "{name}".' if not found else f'{len(found)} runs begin with "{name}".'
-        raise UserError(what, str(runs), "write the whole run id: fastrl plan and fastrl status show it")
-    return RunDirectory((exact or found)[0])
 
 
 def _latest_stage(run: RunDirectory) -> str:

@@ -2,13 +2,21 @@
 
 fastrl plan study=laptop
 fastrl plan study=laptop method=fastrl fastrl.tau=0.5,0.7 seed=0
+fastrl plan study=paper --arms
+
+Of a study that trains on EasyR1's GPUs also the GPU-hours that the paper's times imply, and what it waits
+for.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from experiments.commands.arguments import (
+    Words,
     add_config_folders,
     add_words,
     named_study,
@@ -17,6 +25,8 @@ from experiments.commands.arguments import (
 )
 from experiments.commands.text_table import text_table
 from experiments.plan import Plan
+
+Configs = Mapping[str, Mapping[str, Any]]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,14 +40,33 @@ def execute(arguments: Namespace) -> int:
     from experiments.study import plan_study
 
     words = sorted_words(arguments.words)
-    plan, _ = plan_study(
-        named_study(words), words.overrides, results_root(words.overrides), arguments.config_dir
-    )
+    root = results_root(words.overrides)
+    plan, configs = plan_study(named_study(words), words.overrides, root, arguments.config_dir)
     check_report_names(plan)
     print(plan.title)
     print(_arms(plan) if arguments.arms else _cells(plan))
     print(f"{len(plan.cells)} cells in {len(plan.arms)} arms; run them: fastrl run study={plan.study}")
+    on_gpus = {run: config for run, config in configs.items() if config["engine"].get("worker") == "gpu"}
+    if on_gpus:
+        _print_needs(plan, on_gpus, words, root, arguments.config_dir)
     return 0
+
+
+def _print_needs(plan: Plan, configs: Configs, words: Words, root: Path, folders: Sequence[Path]) -> None:
+    """GPU-hours, and what the study, or each one that it is made of, waits for."""
+    from experiments.commands.gpu_hours import hours_table
+    from experiments.commands.waiting import replayed_schedules, waiting_table
+    from experiments.config_tree import CONF
+    from experiments.study import plan_study, read_study
+
+    print(f"\n{hours_table(configs)}")
+    parts = read_study(plan.study, (CONF, *folders))[1].studies
+    plans: dict[str, tuple[Plan, Configs]] = {plan.study: (plan, configs)}
+    if parts:
+        plans = {name: plan_study(name, words.overrides, root, folders) for name in parts}
+    print(f"\n{waiting_table(plans, root)}")
+    for sentence in replayed_schedules(configs, root):
+        print(sentence)
 
 
 def _cells(plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""Write the tables, figures and report page of a study from its runs, finished or not.
+"""Write the tables, figures and report page of a study from its runs, finished or not, or not begun.
 
 fastrl report study=laptop
 fastrl report study=laptop --only table1,figure3 --format md,tex
@@ -18,6 +18,7 @@ from experiments.commands.arguments import (
     sorted_words,
 )
 from experiments.errors import UserError
+from experiments.plan import plan_path
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -64,8 +65,18 @@ def execute(arguments: Namespace) -> int:
         if not different:
             print(f"{folder} is what the records give")
         return 1 if different else 0
+    if not plan_path(root, study).is_file():
+        _plan(root, study)
     print(build_report(root=root, study=study, only=only, formats=formats or FORMATS))
     return 0
+
+
+def _plan(root: Path, study: str) -> None:
+    """Write the plan of a study that has not been run: its report then shows what it waits for."""
+    from experiments.plan import write_plan
+    from experiments.study import plan_study
+
+    write_plan(root, plan_study(study, (), root)[0])
 
 
 def _names(words: list[str] | None) -> list[str] | None:

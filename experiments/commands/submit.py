@@ -15,7 +15,8 @@ import shlex
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from experiments.commands.arguments import (
     add_config_folders,
@@ -28,7 +29,7 @@ from experiments.commands.arguments import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from experiments.plan import Plan
+    from experiments.plan import Cell, Plan
     from slurm.submit import Outcome
 
 _SHOWN = 20
@@ -57,6 +58,7 @@ def execute(arguments: Namespace) -> int:
     from experiments.plan import write_plan
     from experiments.stage import STAGES
     from experiments.study import plan_study
+    from slurm.settings import settings_by_run
     from slurm.submit import Request, plan_submission, submit_study
 
     words = sorted_words(arguments.words)
@@ -69,8 +71,10 @@ def execute(arguments: Namespace) -> int:
     request = Request(arguments.retry, only, arguments.limit, arguments.canary, STAGES, time.time())
     if arguments.dry_run:
         outcome = plan_submission(plan, configs, root, request)
-        _print_dry_run(plan, root, outcome)
+        _print_dry_run(plan, configs, root, outcome)
     else:
+        # Refused before anything is written.
+        settings_by_run(configs)
         write_plan(root, plan)
         outcome = submit_study(plan, configs, root, request)
         _print_sent(outcome)
@@ -78,8 +82,16 @@ def execute(arguments: Namespace) -> int:
     return 0
 
 
-def _print_dry_run(plan: Plan, root: Path, outcome: Outcome) -> None:
+def _print_dry_run(
+    plan: Plan, configs: Mapping[str, Mapping[str, Any]], root: Path, outcome: Outcome
+) -> None:
+    from experiments.commands.gpu_hours import gpu_hours
+    from fastrl.engines.easyr1.settings import EASYR1_ENGINES
     from slurm.cost import expected_gpu_hours
+
+    def derive(cell: Cell, stage: str) -> float | None:
+        of_paper = stage == "train" and cell.engine in EASYR1_ENGINES
+        return gpu_hours(configs[cell.run_id]).hours if of_paper else None
 
     for sent in outcome.arrays:
         print(f"\narray {sent.array.number}: {sent.array.name}, {_tasks(len(sent.array.tasks))}")
@@ -91,13 +103,13 @@ def _print_dry_run(plan: Plan, root: Path, outcome: Outcome) -> None:
             print(f"  ... and {len(sent.array.tasks) - _SHOWN} more")
     cells = {cell.run_id: cell for cell in plan.cells}
     stages = [
-        (cells[task.run_id], task.stage, sent.shape.gpus)
+        (cells[task.run_id], task.stage, sent.gpus)
         for sent in outcome.arrays
         for task in sent.array.tasks.values()
         if task.run_id
     ]
     if stages:
-        print(f"\nexpected GPU-hours: {expected_gpu_hours(plan, root, stages)}")
+        print(f"\nexpected GPU-hours: {expected_gpu_hours(plan, root, stages, derive)}")
     print("dry run: nothing was sent")
 
 

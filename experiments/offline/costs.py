@@ -19,11 +19,16 @@ _PREFIX: dict[str, Literal["timing_s", "cpu_s"]] = {"cpu": "cpu_s", "wall": "tim
 
 @dataclass(frozen=True)
 class CostProfile:
-    """Published costs of a step of `questions` groups with `rollouts` trajectories each."""
+    """Published costs of a step of `questions` groups with `rollouts` trajectories each.
+
+    model: whose policy, a name of `conf/model`. gpus: how many the step took.
+    """
 
     questions: int
     rollouts: int
     costs: StageCosts
+    model: str
+    gpus: int
 
 
 def named_profile(name: str) -> CostProfile:
@@ -42,7 +47,7 @@ def named_profile(name: str) -> CostProfile:
         for stage, entry in profile["stages"].items()
     }
     costs = StageCosts(profile["name"], profile["source"], profile["unit"], profile["note"], stages)
-    return CostProfile(profile["questions"], profile["rollouts"], costs)
+    return CostProfile(profile["questions"], profile["rollouts"], costs, profile["model"], profile["gpus"])
 
 
 def measured_costs(runs: Sequence[RunDirectory], clock: str) -> StageCosts:

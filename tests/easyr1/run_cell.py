@@ -33,6 +33,7 @@ def main(spec: dict[str, Any]) -> None:
     rollouts = []
     launch.train(
         config=spec["config"],
+        run=spec["run"],
         files=files,
         final=Path(spec["final"]),
         on_step=on_step,

@@ -58,6 +58,7 @@ def cell(
         "method": method,
         "training": {**TRAINING, **(training or {})},
         "engine": {
+            **_yaml("engine/memory/h20_96gb"),
             **_yaml("engine/easyr1"),
             **_yaml("engine/easyr1_cpu"),
             "micro_batch_update": 2,

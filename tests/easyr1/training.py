@@ -33,6 +33,7 @@ def train_cell(
     vanilla: bool = False,
     stop_after: int | None = None,
     fails: bool = False,
+    run: str = "tiny",
 ) -> Trained:
     """Train a cell in `folder`, from its checkpoint if it has one; stop after so many records if asked to.
 
@@ -52,6 +53,7 @@ def train_cell(
     }
     spec = {
         "config": {**config, "engine": {**config["engine"], "home": home}},
+        "run": run,
         "files": files,
         "steps": str(folder / "steps.jsonl"),
         "rollouts": str(folder / "rollouts.json"),

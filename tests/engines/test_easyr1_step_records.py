@@ -1,4 +1,7 @@
-"""EasyR1's own log of a FastRL run, recorded with the real trainer on CPUs, as step records."""
+"""EasyR1's own logs of two runs, recorded with the real trainer on CPUs, as step records.
+
+One is FastRL's; the other DAPO's, with refills, and with validations and checkpoints every second step.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records import STAGES, step_keys
+from analysis.step_frames import STAGES, step_keys
 from fastrl.engines.easyr1.step_records import flat, is_step, step_record, validation_record
 
 LOG = Path(__file__).parent / "easyr1_experiment_log.jsonl"
 LINES = [flat(json.loads(line)) for line in LOG.read_text(encoding="utf-8").splitlines()]
 STEPS = [line for line in LINES if is_step(line)]
+DAPO_LOG = LOG.with_name("easyr1_dapo_experiment_log.jsonl")
+DAPO = [flat(json.loads(line)) for line in DAPO_LOG.read_text(encoding="utf-8").splitlines()]
+REFILLED = [line for line in DAPO if is_step(line)]
 
 
 def test_the_log_is_six_steps_and_the_validation_after_the_last() -> None:
@@ -25,6 +31,32 @@ def test_the_stages_add_up_and_stay_below_easyr1s_own_step(metrics: dict[str, fl
     record = step_record(metrics, int(metrics["step"]), 0.0)
     assert record["timing_s/step"] == pytest.approx(sum(record[f"timing_s/{stage}"] for stage in STAGES))
     assert 0.9 * metrics["timing_s/step"] < record["timing_s/step"] <= metrics["timing_s/step"]
+
+
+@pytest.mark.parametrize("metrics", REFILLED)
+def test_work_validation_and_checkpoint_together_are_easyr1s_step(metrics: dict[str, float]) -> None:
+    record = step_record(metrics, int(metrics["step"]), 0.0)
+    assert record["timing_s/step"] == pytest.approx(sum(record[f"timing_s/{stage}"] for stage in STAGES))
+    beside = record["timing_s/validation"] + record["timing_s/save_checkpoint"]
+    assert record["timing_s/step"] + beside == pytest.approx(metrics["timing_s/step"], rel=0.02)
+
+
+def test_validations_and_checkpoints_are_beside_the_steps_that_have_them() -> None:
+    records = [step_record(metrics, int(metrics["step"]), 0.0) for metrics in REFILLED]
+    assert [record["step"] for record in records if record["timing_s/validation"]] == [2, 4, 6]
+    assert [record["step"] for record in records if "val/accuracy" in record] == [2, 4, 6]
+    # A checkpoint is written when the record of its step is on disk: at the next step's start.
+    assert [record["step"] for record in records if record["timing_s/save_checkpoint"]] == [3, 5]
+
+
+def test_refills_are_counted_with_all_that_they_sampled() -> None:
+    records = [step_record(metrics, int(metrics["step"]), 0.0) for metrics in REFILLED]
+    assert all(record["rollout/draws"] >= 2 for record in records)
+    for record in records:
+        assert record["rollout/questions"] == 8 * record["rollout/draws"]
+        assert record["rollout/accepted"] == 8
+        assert record["rollout/trajectories"] == 4 * record["rollout/questions"]
+        assert record["timing_s/ref"] == 0.0 and record["actor/kl"] is None
 
 
 @pytest.mark.parametrize("metrics", STEPS)

@@ -83,6 +83,7 @@ def test_a_setting_becomes_easyr1s(words: list[str], key: str, value: object) ->
         (["training.keep_checkpoints=1"], "EasyR1 deletes the old checkpoint"),
         (["training.on_bad_reward=drop"], "groups of equal size"),
         (["method=cppo", "method.selector.allocation=true"], "plans more questions"),
+        (["engine.micro_batch_update=3"], "does not divide the 128 trajectories of an update"),
         (["engine.tensor_parallel=3"], "does not divide the 4 GPUs"),
         (["engine.gpus_per_node=6"], "does not divide over the engine's 6 ranks"),
     ],
@@ -91,6 +92,29 @@ def test_what_easyr1_cannot_do_is_refused_at_composition(words: list[str], what:
     with pytest.raises(UserError) as refused:
         compose_cell([*PAPER, *words])
     assert what in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tensor_parallel", "utilization", "update", "experience"),
+    [
+        ("h20_96gb", 1, 0.6, 4, 16),
+        ("h100_80gb", 1, 0.6, 2, 8),
+        ("a100_80gb", 1, 0.6, 2, 8),
+        ("a100_40gb", 2, 0.5, 1, 4),
+        ("rtx_24gb", 4, 0.5, 1, 2),
+    ],
+)
+def test_what_depends_on_a_gpus_memory_is_one_choice(
+    gpu: str, tensor_parallel: int, utilization: float, update: int, experience: int
+) -> None:
+    config = translated(*PAPER, f"engine/memory={gpu}", "engine.gpus_per_node=8")
+    assert config["worker/rollout/tensor_parallel_size"] == tensor_parallel
+    assert config["worker/rollout/gpu_memory_utilization"] == utilization
+    assert config["worker/actor/micro_batch_size_per_device_for_update"] == update
+    assert config["worker/actor/micro_batch_size_per_device_for_experience"] == experience
+    assert config["worker/actor/offload/offload_params"] is True
+    assert config["worker/actor/offload/offload_optimizer"] is True
+    assert config["worker/ref/fsdp/enable_cpu_offload"] is True
 
 
 def test_sequence_means_matter_where_the_loss_is_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,12 +11,46 @@ import sys
 from pathlib import Path
 
 TRACKER = "checkpoint_tracker.json"
+OWNER = "run.json"
+"""Names the run that a checkpoint folder belongs to."""
+
 _WORLD = re.compile(r"model_world_size_(\d+)_rank_\d+\.pt")
 _CPU_RANK = re.compile(r"random_state_(\d+)\.pt")
 
 
 class CheckpointProblem(RuntimeError):
     """A checkpoint folder that can't be resumed from; EasyR1 would start afresh, or fail deep inside."""
+
+
+def claim(checkpoints: Path, run: str) -> None:
+    """Make a checkpoint folder a run's own, for good; once is enough.
+
+    run: what tells it from others, its run id. Raises CheckpointProblem when the folder is another's, whose
+    checkpoints EasyR1 would go on from and delete.
+    """
+    checkpoints.mkdir(parents=True, exist_ok=True)
+    path = checkpoints / OWNER
+    draft = checkpoints / f".{OWNER}.{os.getpid()}"
+    draft.write_text(json.dumps({"run": run}), encoding="utf-8")
+    try:
+        os.link(draft, path)  # of two that come at once, one fails
+        return
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    try:
+        owner = str(json.loads(path.read_text(encoding="utf-8"))["run"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointProblem(
+            f"{path} is damaged ({error}); write {json.dumps({'run': run})} into it if the checkpoints are "
+            "this run's, or take another folder"
+        ) from error
+    if owner != run:
+        raise CheckpointProblem(
+            f"{checkpoints} holds the checkpoints of the run {owner}, and this is {run}: EasyR1 would go on "
+            "from that policy; give each run a folder of its own"
+        )
 
 
 def resumable_step(checkpoints: Path, ranks: int) -> int:

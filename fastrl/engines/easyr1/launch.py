@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from typing import Any
 import ray
 from omegaconf import OmegaConf
 
-from fastrl.engines.easyr1.checkpoint_checks import export_policy, resumable_step
+from fastrl.engines.easyr1.checkpoint_checks import claim, export_policy, resumable_step
 from fastrl.engines.easyr1.settings import EasyR1Settings, easyr1_settings
 from fastrl.engines.easyr1.translation import RunFiles, averages_sequences, easyr1_config
 from fastrl.engines.reference.loop import TrainOutcome
@@ -37,6 +40,7 @@ _ENVIRONMENT = {
 def train(
     *,
     config: Mapping[str, Any],
+    run: str,
     files: RunFiles,
     final: Path,
     on_step: Callable[[dict[str, Any]], None],
@@ -47,11 +51,13 @@ def train(
 ) -> TrainOutcome:
     """Train a cell to the end, from its newest checkpoint, or until a stop request, with everything saved.
 
-    final: where the trained policy goes, a Hugging Face folder. on_step: gets each step's record, before the
-    step's checkpoint. cut_back(step): called before training, to drop records after the checkpoint.
+    run: the run's id, which its checkpoint folder is marked with. final: where the trained policy goes, a
+    Hugging Face folder. on_step: gets each step's record, before the step's checkpoint. cut_back(step):
+    called before training, to drop records after the checkpoint.
     Raises ImportError when there is no EasyR1 here, CheckpointProblem.
     """
     engine = easyr1_settings(config["engine"])
+    claim(Path(files.checkpoints), run)
     step = resumable_step(Path(files.checkpoints), engine.data_parallel)
     cut_back(step)
     announce(f"EasyR1 goes on after step {step}")
@@ -66,15 +72,16 @@ def train(
 
     start_ray(engine.worker, engine.data_parallel, paths)
     try:
-        trainer = _trainer(config, files, on_step, on_rollouts, stop_requested)
-        trainer.init_workers()
-        trainer.fit()
+        trainer = _trainer(config, files, step, on_step, on_rollouts, stop_requested)
+        steps = int(trainer.training_steps)
+        if step < steps:  # else only the export is left
+            trainer.init_workers()
+            trainer.fit()
     except TrainingStopped as stopped:
         announce(str(stopped))
         return TrainOutcome(stopped.step, finished=False)
     finally:
         ray.shutdown()
-    steps = int(trainer.global_step)
     actor = Path(files.checkpoints) / f"global_step_{steps}" / "actor"
     export_policy(actor, final, Path(engine.home) if engine.home else None)
     return TrainOutcome(steps, finished=True)
@@ -97,24 +104,28 @@ def rank_multiple(engine: EasyR1Settings, update_mode: str, updates: int) -> int
 
 
 def start_ray(worker: str, ranks: int, paths: list[str]) -> None:
-    """Start Ray here, or join the one that `RAY_ADDRESS` names; its workers import from `paths`."""
+    """Start Ray here, or join the one that `RAY_ADDRESS` names; its workers import from `paths`.
+
+    Ray takes SIGTERM over, to exit at once; the handler from before is put back, so that the training saves.
+    """
     environment = {**_ENVIRONMENT, "PYTHONPATH": ":".join(paths)}
-    if worker == "gpu":
-        ray.init(runtime_env={"env_vars": environment})
-        return
-    environment |= {"OMP_NUM_THREADS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    # Ray counts these "GPUs" only; EasyR1 asks for one a rank. Each actor takes a CPU slot as well.
-    ray.init(
-        num_cpus=ranks + 6,
-        num_gpus=ranks,
-        include_dashboard=False,
-        runtime_env={"env_vars": environment},
-    )
+    own: dict[str, Any] = {}
+    if worker == "cpu":
+        environment |= {"OMP_NUM_THREADS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+        # Ray counts these "GPUs" only; EasyR1 asks for one a rank. Each actor takes a CPU slot as well.
+        own = {"num_cpus": ranks + 6, "num_gpus": ranks, "include_dashboard": False}
+    if os.environ.get("RAY_ADDRESS"):
+        own = {}  # a Ray that runs already has its own CPUs and GPUs, and refuses to be told others
+    before = signal.getsignal(signal.SIGTERM)
+    ray.init(runtime_env={"env_vars": environment}, **own)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 def _trainer(
     config: Mapping[str, Any],
     files: RunFiles,
+    resumed_step: int,
     on_step: Callable[[dict[str, Any]], None],
     on_rollouts: Callable[[int, RolloutRecord], None],
     stop_requested: Callable[[], bool],
@@ -136,6 +147,8 @@ def _trainer(
     )
     ppo: Any = OmegaConf.to_object(merged)
     ppo.deep_post_init()
+    if resumed_step:  # a validation then would be one more, and draw from the random state just restored
+        ppo.trainer.val_before_train = False
     template = ppo.data.override_chat_template
     policy = ppo.worker.actor.model.model_path
     tokenizer = get_tokenizer(policy, override_chat_template=template, use_fast=True)

@@ -40,12 +40,15 @@ def step_record(metrics: Mapping[str, Any], step: int, time: float) -> dict[str,
 
     In EasyR1's timings the wait for rewards is part of `gen` (with online filtering) or of no stage, pruning
     is in none, and `step` holds validation and checkpoints too. Here each stage has its own seconds, `step`
-    is the sum of the work, and `save_checkpoint` is the saving of the checkpoint before this step.
+    is the sum of the work, and `save_checkpoint` is the saving of the checkpoint before this step, which
+    happens where EasyR1 measures `gen`.
     Raises KeyError naming a metric that is missing.
     """
     own = {key.removeprefix(OWN): value for key, value in metrics.items() if key.startswith(OWN)}
     timing = {
-        "gen": metrics["timing_s/gen"] - (own["reward_seconds"] if own["refilled"] else 0.0),
+        "gen": metrics["timing_s/gen"]
+        - own["save_seconds"]
+        - (own["reward_seconds"] if own["refilled"] else 0.0),
         "reward": own["reward_seconds"],
         "adv": own["adv_seconds"] + metrics["timing_s/adv"],
         "select": own["select_seconds"],

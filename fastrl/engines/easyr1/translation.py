@@ -181,6 +181,17 @@ def easyr1_problems(config: Mapping[str, Any]) -> list[tuple[str, str, str]]:
                 "use a divisor",
             )
         )
+    engine = easyr1_settings(config["engine"])
+    mini_batch = training["questions_per_step"] // training["updates"] * _initial_rollouts(method)
+    if not problems and mini_batch % (engine.data_parallel * engine.micro_batch_update):
+        problems.append(
+            (
+                "engine.micro_batch_update",
+                f"engine.micro_batch_update={engine.micro_batch_update} on {engine.data_parallel} rank(s) "
+                f"does not divide the {mini_batch} trajectories of an update",
+                f"use a divisor of {mini_batch / engine.data_parallel:g}",
+            )
+        )
     if training["keep_checkpoints"] < 2:
         problems.append(
             (
