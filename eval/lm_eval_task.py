@@ -42,8 +42,9 @@ class Verdict:
 def documents(questions: Sequence[Question], folder: Path | None) -> Dataset:
     """The questions as lm-eval's documents, with the fields of `Question`, or of `BenchmarkQuestion`.
 
-    folder: where references to images start, None for questions without. Labels and details are JSON texts,
-    since their keys differ from question to question.
+    folder: where a benchmark question's references to images start, None for questions without; other images
+    (`eval.datasets.images.LazyImage`) know their place. Labels and details are JSON texts, since their keys
+    differ from question to question.
     """
     from datasets import Dataset
 
@@ -51,9 +52,11 @@ def documents(questions: Sequence[Question], folder: Path | None) -> Dataset:
 
 
 def question_of(document: Mapping[str, Any]) -> Question:
-    """The question of one of `documents`. Raises KeyError for a missing field."""
+    """The question of one of `documents`, for grading: images are left out, or are places. Raises KeyError
+    for a missing field."""
     if "details" not in document:
-        return Question(**{field.name: document[field.name] for field in dataclasses.fields(Question)})
+        names = [field.name for field in dataclasses.fields(Question) if field.name != "images"]
+        return Question(**{name: document[name] for name in names})
     fields = {field.name: document[field.name] for field in dataclasses.fields(BenchmarkQuestion)}
     labels = json.loads(document["labels"])
     fields["labels"] = {name: tuple(values) for name, values in labels.items()}
@@ -107,6 +110,8 @@ def _document(question: Question, folder: Path | None) -> dict[str, Any]:
         images = [located(folder, reference) for reference in question.images] if folder else []
         labels = {name: list(values) for name, values in question.labels.items()}
         fields |= {"images": images, "labels": json.dumps(labels), "details": json.dumps(question.details)}
+    else:
+        fields["images"] = [image.source for image in question.images]
     return fields
 
 

@@ -8,12 +8,14 @@ from eval.evaluate import EvaluationStopped
 from eval.evaluate import evaluate as evaluate_policy
 from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext, StageStopped
+from experiments.starting_policy import record_start
 
 
 def evaluate(run: RunDirectory, config: dict[str, Any], context: StageContext) -> None:
     """Evaluate `checkpoints/final` on the stage's benchmark, into `eval/<benchmark>/`.
 
-    Raises eval.checkpoint.CheckpointError when the run is not trained, StageStopped after a stop request.
+    The starting policy is evaluated with it, once; see `record_start`. Raises
+    eval.checkpoint.CheckpointError when the run is not trained, StageStopped after a stop request.
     """
     benchmark = context.stage.partition("-")[2]
     try:
@@ -25,5 +27,6 @@ def evaluate(run: RunDirectory, config: dict[str, Any], context: StageContext) -
             stop_requested=context.stop_requested,
             announce=context.announce,
         )
+        record_start(run, config, benchmark, context)
     except EvaluationStopped as stopped:
         raise StageStopped(str(stopped)) from stopped

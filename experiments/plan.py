@@ -16,6 +16,9 @@ from experiments.errors import UserError
 
 SCHEMA = 1
 
+OWN_TEST = "own"
+"""As the in-domain benchmark of a study: for each cell the one that is called as its training set."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -46,7 +49,7 @@ class Cell:
 class ReportSettings:
     """What the report of a study shows.
 
-    in_domain: the benchmark of the main accuracy column; out_of_domain: further benchmarks.
+    in_domain: the benchmark of the main accuracy column, or `OWN_TEST`; out_of_domain: further benchmarks.
     target_accuracy: validation accuracy in [0, 1] that time-to-accuracy counts towards.
     """
 

@@ -120,6 +120,11 @@ class RunDirectory:
     def samples_path(self, benchmark: str) -> Path:
         return self.evaluation_path(benchmark) / "samples.parquet"
 
+    def start_path(self, benchmark: str) -> Path | None:
+        """What its starting policy answered on a benchmark before training; None before training started."""
+        policy = (self.provenance() or {}).get("policy")
+        return None if policy is None else self.root / "models" / f"{policy}.start" / benchmark
+
     def config(self) -> dict[str, Any]:
         """The resolved configuration. Raises UserError when there is none."""
         try:

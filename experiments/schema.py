@@ -8,7 +8,9 @@ torch is not imported here.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import operator
 import re
 import types
 import typing
@@ -24,9 +26,9 @@ from eval.benchmark_settings import BenchmarkSettings
 from eval.datasets.settings import DatasetSettings
 from experiments.cluster_settings import ClusterSettings
 from experiments.errors import did_you_mean, listed
-from experiments.policies.settings import ModelSettings
+from experiments.policies.settings import HubModel, LaptopLlama, LaptopVision
 from fastrl.engines.easyr1.settings import EASYR1_ENGINES, EasyR1Settings
-from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
+from fastrl.engines.reference.settings import REFERENCE_ENGINES, TrainingSettings
 from fastrl.filters import FILTERS
 from fastrl.objectives import OBJECTIVES
 from fastrl.schedules import SCHEDULES
@@ -39,7 +41,7 @@ METHOD_PARTS: dict[str, Mapping[str, type[Any]]] = {
     "selector": SELECTORS,
 }
 ENGINES: dict[str, type[Any]] = {
-    "reference": EngineSettings,
+    **REFERENCE_ENGINES,
     **dict.fromkeys(EASYR1_ENGINES, EasyR1Settings),
 }
 
@@ -92,6 +94,9 @@ class MethodSettings:
     prune: Literal["before_logprob", "after_logprob"]
 
 
+_BuiltModel = Annotated[LaptopLlama | LaptopVision, Field(discriminator="builder")]
+
+
 class CellSettings(BaseModel):
     """The whole resolved config of a cell.
 
@@ -104,7 +109,7 @@ class CellSettings(BaseModel):
     schema_version: Literal[1]
     seed: int = Field(ge=0)
     method: MethodSettings
-    model: Annotated[ModelSettings, Field(discriminator="kind")]
+    model: Annotated[HubModel | _BuiltModel, Field(discriminator="kind")]
     dataset: Annotated[DatasetSettings, Field(discriminator="source")]
     training: dict[str, Any]
     engine: dict[str, Any]
@@ -229,8 +234,9 @@ def _walked(schema: Any, location: Sequence[str]) -> tuple[list[str], Any, Any]:
     parent = schema
     for step in location:
         members = [kind for kind in _members(schema) if dataclasses.is_dataclass(kind)]
-        if len(members) > 1:
-            schema = next((kind for kind in members if _is_tagged(kind, step)), None)
+        if len(members) > 1:  # tagged once more when several have the tag
+            tagged = [kind for kind in members if _is_tagged(kind, step)]
+            schema = functools.reduce(operator.or_, tagged) if tagged else None
             continue
         parent = members[0] if members else schema
         steps.append(step)
@@ -241,12 +247,12 @@ def _walked(schema: Any, location: Sequence[str]) -> tuple[list[str], Any, Any]:
 
 
 def _members(schema: Any) -> tuple[Any, ...]:
-    """The types a field may have: itself, or those of a union."""
+    """The types a field may have: itself, or those of a union and of the unions in it."""
     if typing.get_origin(schema) is Annotated:
         schema = typing.get_args(schema)[0]
-    return (
-        typing.get_args(schema) if typing.get_origin(schema) in (types.UnionType, typing.Union) else (schema,)
-    )
+    if typing.get_origin(schema) not in (types.UnionType, typing.Union):
+        return (schema,)
+    return tuple(kind for member in typing.get_args(schema) for kind in _members(member))
 
 
 def _is_tagged(schema: Any, tag: str) -> bool:

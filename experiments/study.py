@@ -7,7 +7,7 @@ lists, `range(a,b)`, `choice(a,b)`, `glob(*)`; an entry stands for the product o
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from experiments.config_tree import CONF, group_options, parse_overrides, quoted
 from experiments.errors import UserError, did_you_mean, listed
 from experiments.identity import arm_id, digest, run_id
 from experiments.labels import distinct_labels, fill_template, value_text
-from experiments.plan import Cell, Plan, ReportSettings
+from experiments.plan import OWN_TEST, Cell, Plan, ReportSettings
 from experiments.provenance import code_commit
 from experiments.schema import build_settings
 from experiments.sweep import expand, merged
@@ -34,7 +34,7 @@ class StudyEntry:
 
     group: a tag that tables filter on. overrides: Hydra overrides separated by spaces, with sweeps.
     label: template of the arms' row names, None for the method's label; `{tau}` stands for the value of the
-    override whose key ends in `tau`, `{label}` for the method's label.
+    override whose key ends in `tau`, `{label}`, `{model_label}`, `{dataset_label}` for the config's labels.
     """
 
     group: str
@@ -46,7 +46,8 @@ class StudyEntry:
 class StudyFile:
     """A study file as it is written; see `experiments.plan` for what its fields mean in a plan.
 
-    base: overrides of every cell; an entry's override of the same key replaces it.
+    base: overrides of every own cell; an entry's override of the same key replaces it. studies: others, whose
+    cells come before the own ones, each as it is there.
     """
 
     title: str
@@ -55,6 +56,7 @@ class StudyFile:
     base: list[str]
     cells: list[StudyEntry]
     report: ReportSettings
+    studies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,8 @@ def plan_study(
     path, file = read_study(study, folders)
     own = [override for override in overrides if not override.startswith("paths.root=")]
     drafts: dict[str, _Draft] = {}
-    for number, entry in enumerate(file.cells, start=1):
-        where = f"{path}, entry {number} of cells"
-        layers = (file.base, entry.overrides.split(), own)
+    for where, base, entry in _entries(path, file, folders, (study,)):
+        layers = (base, entry.overrides.split(), own)
         for cell_overrides in expand(merged(layers, where), folders, where):
             config = _composed(cell_overrides, root, extra_conf_dirs, where)
             label = _label(entry, config, cell_overrides, where)
@@ -157,12 +158,24 @@ def read_study(study: str, folders: Sequence[Path]) -> tuple[Path, StudyFile]:
         raise UserError(
             "The study file is empty or not a mapping.", str(path), "see the study laptop for the form"
         )
-    if not content.get("cells"):
+    if not content.get("cells") and not content.get("studies"):
         raise UserError(f'The study "{study}" has no cells.', str(path), "name some under cells: in the file")
     file, problems = build_settings(StudyFile, content)
     if file is None:
         raise UserError(problems[0].what, str(path), problems[0].way_out)
     return path, file
+
+
+def _entries(
+    path: Path, file: StudyFile, folders: Sequence[Path], within: tuple[str, ...]
+) -> Iterator[tuple[str, Sequence[str], StudyEntry]]:
+    """Where each entry of a study stands, the base of its file, the entry; those of named studies first."""
+    for name in file.studies:
+        if name in within:
+            raise UserError(f'The study "{name}" holds itself.', str(path), f"take {name} out of studies:")
+        yield from _entries(*read_study(name, folders), folders, (*within, name))
+    for number, entry in enumerate(file.cells, start=1):
+        yield f"{path}, entry {number} of cells", file.base, entry
 
 
 def _composed(
@@ -187,7 +200,7 @@ def _label(entry: StudyEntry, config: Mapping[str, Any], overrides: Sequence[str
     label: str = config["method"]["label"]
     if entry.label is None:
         return label
-    words = {"label": label}
+    words = {"label": label, **{f"{part}_label": config[part]["label"] for part in ("model", "dataset")}}
     for override in parse_overrides(overrides):
         name = override.key_or_group.rpartition(".")[2]
         if name != "seed":
@@ -205,7 +218,7 @@ def _check_names(file: StudyFile, path: Path, folders: Sequence[Path], labels: C
         )
     benchmarks = group_options(folders, "benchmark")
     for name in (file.report.in_domain, *file.report.out_of_domain):
-        if name not in benchmarks:
+        if name not in (*benchmarks, OWN_TEST):
             way_out = f"{did_you_mean(name, benchmarks)}benchmarks: {listed(benchmarks)}"
             raise UserError(f'There is no benchmark "{name}" for the report.', str(path), way_out)
 

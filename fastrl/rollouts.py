@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -20,13 +21,15 @@ class Question:
     """A training or evaluation question.
 
     `id` is stable across runs and epochs; `prompt` is the text given to the policy; `answer` the gold answer;
-    `family` a label for breakdowns ("" when there is none).
+    `family` a label for breakdowns ("" when there is none). `images` are PIL images, one for each `<image>`
+    in `prompt`, in its order.
     """
 
     id: str
     prompt: str
     answer: str
     family: str = ""
+    images: tuple[Any, ...] = field(default=(), hash=False, repr=False)
 
 
 @dataclass(frozen=True)

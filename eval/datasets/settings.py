@@ -73,6 +73,25 @@ class LaptopGeometrySettings:
 
 
 @dataclass(frozen=True)
+class LaptopFiguresSettings:
+    """Problems in figures. root: the folder under which the set is kept, made when it is missing.
+
+    instruction: what follows each problem in a prompt, "" for nothing.
+    """
+
+    name: str
+    label: str
+    source: Literal["laptop_figures"]
+    root: str
+    licence: str
+    splits: LaptopGeometrySplits
+    instruction: str
+    train_split: str
+    validation_split: str
+    reward: BoxedAccuracyFormatSettings
+
+
+@dataclass(frozen=True)
 class RecordFiles:
     """The official files of one split.
 
@@ -122,8 +141,8 @@ class PublicSettings:
         return cls(**sections)
 
 
-DatasetSettings = LaptopGeometrySettings | PreparationSettings
+DatasetSettings = LaptopGeometrySettings | LaptopFiguresSettings | PreparationSettings
 """Any data-set config that training reads, told apart by `source`."""
 
-BenchmarkDataSettings = LaptopGeometrySettings | PublicSettings
+BenchmarkDataSettings = LaptopGeometrySettings | LaptopFiguresSettings | PublicSettings
 """Any data-set config of a benchmark, told apart by `source`."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from eval.benchmark_settings import BenchmarkSettings
 from eval.models.hf import HuggingFaceBatches, check_device
-from eval.models.qwen_processor import load_qwen_processor, needs_qwen_processor
+from fastrl.engines.reference.qwen_processor import load_qwen_processor, needs_qwen_processor
 
 
 class HuggingFaceMultimodal(HuggingFaceBatches, HFMultimodalLM):  # type: ignore[misc]

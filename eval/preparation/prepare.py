@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eval.datasets.records import DataError
 from eval.preparation import PREPARATIONS
@@ -19,11 +19,16 @@ from eval.preparation.parquet_file import QuestionIds, WrittenSplit, write_quest
 from eval.preparation.settings import PreparationSettings
 from eval.preparation.source_files import file_digest
 
+if TYPE_CHECKING:
+    from eval.datasets.settings import LaptopFiguresSettings
+
 _DRAFTS = ".draft"
 _LOCK = ".lock"
 
 
-def prepare(settings: PreparationSettings, source: Path | None, target: Path) -> dict[str, Any]:
+def prepare(
+    settings: PreparationSettings | LaptopFiguresSettings, source: Path | None, target: Path
+) -> dict[str, Any]:
     """Write `<split>.parquet` for every split, and the data card, into `target`; returns the card.
 
     source: a folder in hub layout, None for the hub. Everything is written beside the target's files first
@@ -57,7 +62,9 @@ def read_card(folder: Path) -> dict[str, Any] | None:
     return card
 
 
-def _written(settings: PreparationSettings, splits: SourceSplits, drafts: Path) -> dict[str, Any]:
+def _written(
+    settings: PreparationSettings | LaptopFiguresSettings, splits: SourceSplits, drafts: Path
+) -> dict[str, Any]:
     """Write all files into the drafts folder; returns the card."""
     ids = QuestionIds(settings.name)
     facts: dict[str, dict[str, Any]] = {}

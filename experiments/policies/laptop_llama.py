@@ -5,7 +5,6 @@ It solves a little under half of the problems when sampled once and nearly all w
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from eval.datasets.laptop_geometry.problem import Problem, prompt
 from eval.datasets.laptop_geometry.splits import Pools, warmup_pools
 from eval.datasets.laptop_geometry.teacher import TeacherShares, teacher_response
 from eval.datasets.settings import LaptopGeometrySplits
+from experiments.policies.saving import system_errors
 from experiments.policies.settings import LaptopLlama, LlamaSizes, TokenizerSettings
 from experiments.policies.sft import Example, warm_up
 from experiments.policies.tokenizer import train_tokenizer
@@ -68,7 +68,9 @@ def build(
             warm_up(model, draw_examples, settings.sft, tokenizer.pad_token_id, announce)
     finally:
         torch.set_num_threads(threads)
-    _save(model, tokenizer, folder)
+    with system_errors(folder):
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
 
 
 def _draw_problem(pools: Pools, rng: random.Random) -> Problem:
@@ -124,16 +126,3 @@ def _model(sizes: LlamaSizes, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
         eos_token_id=tokenizer.eos_token_id,
     )
     return model
-
-
-def _save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    try:
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-    except Exception as error:
-        # safetensors and tokenizers report the system's errors as exceptions of their own, by their text.
-        system_error = re.search(r"\(os error (\d+)\)", str(error))
-        if system_error is None:
-            raise
-        number = int(system_error.group(1))
-        raise OSError(number, os.strerror(number), str(folder)) from error

@@ -87,5 +87,57 @@ class LaptopLlama:
         return cls(**sections)
 
 
-ModelSettings = HubModel | LaptopLlama
+@dataclass(frozen=True)
+class TowerSizes:
+    """Sizes of a vision tower; `feed_forward` is the width of the gated layer."""
+
+    hidden: int
+    feed_forward: int
+    layers: int
+    heads: int
+    initializer_range: float
+
+
+@dataclass(frozen=True)
+class QwenVisionSizes:
+    """Sizes of a Qwen2.5-VL with tied embeddings: the model of texts, and the tower that reads images."""
+
+    text: LlamaSizes
+    tower: TowerSizes
+
+
+@dataclass(frozen=True)
+class VisionSftSettings(SftSettings):
+    """Warm-up on figures: `caption_steps` steps in which the policy learns to say what stands in them, then
+    the others, with the tower as it is by then, in which it learns to answer as the teacher does."""
+
+    caption_steps: int
+
+
+@dataclass(frozen=True)
+class LaptopVision:
+    """A tiny policy that sees, built here, once, by `experiments.policies.laptop_vision`."""
+
+    name: str
+    label: str
+    kind: Literal["built"]
+    builder: Literal["laptop_vision"]
+    architecture: QwenVisionSizes
+    tokenizer: TokenizerSettings
+    sft: VisionSftSettings
+
+    @classmethod
+    def from_mapping(cls, model: Mapping[str, Any]) -> LaptopVision:
+        """From a model config. Raises TypeError for a missing or unknown key."""
+        sizes, sft = model["architecture"], dict(model["sft"])
+        sft["betas"] = tuple(sft["betas"])
+        sft["teacher"] = TeacherShares(**sft["teacher"])
+        sections = dict(model)
+        sections["architecture"] = QwenVisionSizes(LlamaSizes(**sizes["text"]), TowerSizes(**sizes["tower"]))
+        sections["tokenizer"] = TokenizerSettings(**model["tokenizer"])
+        sections["sft"] = VisionSftSettings(**sft)
+        return cls(**sections)
+
+
+ModelSettings = HubModel | LaptopLlama | LaptopVision
 """Any model config, told apart by `kind` and, when built, by `builder`."""

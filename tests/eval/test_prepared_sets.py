@@ -58,9 +58,12 @@ def test_where_the_data_lie_is_not_part_of_a_runs_identity(math_set: Path, tmp_p
     assert run_id(here) == run_id(there)
 
 
-def test_a_set_that_is_not_prepared_or_has_images_says_what_to_do(tmp_path: Path) -> None:
+def test_a_set_that_is_not_prepared_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"train.parquet; run fastrl data prepare math"):
         load_questions(dataset("math", tmp_path), "train")
+
+
+def test_a_prepared_sets_images_are_opened_when_they_are_needed(tmp_path: Path) -> None:
     prepare(
         diagram_settings("geometry3k", 5, 3),
         geometry3k_folder(tmp_path / "hub"),
@@ -68,8 +71,12 @@ def test_a_set_that_is_not_prepared_or_has_images_says_what_to_do(tmp_path: Path
     )
     config = dataset("geometry3k", tmp_path)
     assert split_file(config, "train") == tmp_path / "data/geometry3k/train.parquet"
-    with pytest.raises(DataError, match="only EasyR1 trains on"):
-        load_questions(config, "train")
+    questions = load_questions(config, "train")
+    assert len(questions) == 5
+    for question in questions:
+        assert question.prompt.count("<image>") == len(question.images) == 1
+        assert question.prompt.endswith(f"\n{config['instruction']}")
+        assert min(question.images[0].size) > 0
 
 
 def test_the_math_benchmark_reads_the_split_that_preparing_holds_back(math_set: Path) -> None:

@@ -14,7 +14,7 @@ from transformers import (
 )
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from eval.models.qwen_processor import QwenImageProcessor
+from fastrl.engines.reference.qwen_processor import QwenImageProcessor
 
 SPECIAL = (
     "<|endoftext|>",

@@ -8,7 +8,6 @@ import json
 import multiprocessing
 import os
 import random
-import signal
 import subprocess
 import time
 from multiprocessing.queues import SimpleQueue
@@ -207,8 +206,7 @@ def test_two_are_never_inside_while_holders_are_killed(tmp_path: Path) -> None:
     killed = set()
     for process in processes[:3]:
         time.sleep(rng.uniform(0.02, 0.1))
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()  # does nothing to one that a slow start of the others let finish
         killed.add(str(process.pid))
     for process in processes:
         process.join()

@@ -22,7 +22,7 @@ def triangle() -> Iterator[Problem]:
             for name in TRIANGLES:
                 yield Problem(
                     family="triangle",
-                    numbers=(min(a, b), max(a, b)),
+                    given=(a, b),
                     text=f"In triangle {name}, two angles are {a} and {b}. Find the third angle.",
                     solution=_third_angle(a, b, total=180),
                     mistake=_third_angle(a, b, total=360),
@@ -47,7 +47,7 @@ def supplementary() -> Iterator[Problem]:
         ):
             yield Problem(
                 family="supplementary",
-                numbers=(a,),
+                given=(a,),
                 text=text,
                 solution=_other_angle(a, total=180),
                 mistake=_other_angle(a, total=90 if a < 90 else 360),
@@ -64,7 +64,7 @@ def complementary() -> Iterator[Problem]:
         ):
             yield Problem(
                 family="complementary",
-                numbers=(a,),
+                given=(a,),
                 text=text,
                 solution=_other_angle(a, total=90),
                 mistake=_other_angle(a, total=180),
@@ -86,7 +86,7 @@ def rectangle_perimeter() -> Iterator[Problem]:
             for name in RECTANGLES:
                 yield Problem(
                     family="rectangle_perimeter",
-                    numbers=(min(a, b), max(a, b)),
+                    given=(a, b),
                     text=f"A {name} is {a} by {b}. Find its perimeter.",
                     solution=Solution(
                         reason="Perimeter is twice length plus width.",
@@ -110,7 +110,7 @@ def rectangle_area() -> Iterator[Problem]:
             for name in RECTANGLES:
                 yield Problem(
                     family="rectangle_area",
-                    numbers=(min(a, b), max(a, b)),
+                    given=(a, b),
                     text=f"A {name} is {a} by {b}. Find its area.",
                     solution=Solution(
                         reason="Area is length times width.", equations=(f"{a}*{b}={a * b}",), result=a * b
@@ -128,7 +128,7 @@ def isosceles_base() -> Iterator[Problem]:
         for name in TRIANGLES:
             yield Problem(
                 family="isosceles_base",
-                numbers=(apex,),
+                given=(apex,),
                 text=f"An isosceles triangle {name} has apex angle {apex}. Find a base angle.",
                 solution=Solution(
                     reason="Base angles are equal.",
@@ -147,7 +147,7 @@ def square_perimeter() -> Iterator[Problem]:
         for name in SQUARES:
             yield Problem(
                 family="square_perimeter",
-                numbers=(side,),
+                given=(side,),
                 text=f"A {name} has side {side}. Find its perimeter.",
                 solution=Solution(
                     reason="A square has four equal sides.",

@@ -24,7 +24,7 @@ def exterior_angle() -> Iterator[Problem]:
             for name in TRIANGLES:
                 yield Problem(
                     family="exterior_angle",
-                    numbers=(min(a, b), max(a, b)),
+                    given=(a, b),
                     text=f"In triangle {name}, two angles are {a} and {b}. "
                     "Find the exterior angle at the third.",
                     solution=Solution(reason, (*to_third, f"180-{third}={a + b}"), a + b),
@@ -39,7 +39,7 @@ def isosceles_apex() -> Iterator[Problem]:
         for name in TRIANGLES:
             yield Problem(
                 family="isosceles_apex",
-                numbers=(base,),
+                given=(base,),
                 text=f"An isosceles triangle {name} has base angle {base}. Find the apex angle.",
                 solution=Solution(
                     "Base angles are equal.", (f"{base}+{base}={both}", f"180-{both}={apex}"), apex
@@ -59,7 +59,7 @@ def isosceles_exterior() -> Iterator[Problem]:
         for name in TRIANGLES:
             yield Problem(
                 family="isosceles_exterior",
-                numbers=(apex,),
+                given=(apex,),
                 text=f"An isosceles triangle {name} has apex angle {apex}. "
                 "Find the exterior angle at the base.",
                 solution=Solution(reason, (*to_base, f"180-{base}={180 - base}"), 180 - base),
@@ -78,7 +78,7 @@ def supplement_of_complement() -> Iterator[Problem]:
         ):
             yield Problem(
                 family="supplement_of_complement",
-                numbers=(a,),
+                given=(a,),
                 text=text,
                 solution=Solution(reason, (f"90-{a}={other}", f"180-{other}={180 - other}"), 180 - other),
                 mistake=Solution(reason, (f"90-{a}={other}",), other),
@@ -91,7 +91,7 @@ def longer_rectangle_perimeter() -> Iterator[Problem]:
         half, wrong_half = width + length, width + more
         yield Problem(
             family="longer_rectangle_perimeter",
-            numbers=(min(width, more), max(width, more)),
+            given=(width, more),
             text=f"A {name} is {width} wide and {more} longer than wide. Find its perimeter.",
             solution=Solution(
                 "Perimeter is twice length plus width.",
@@ -112,7 +112,7 @@ def longer_rectangle_area() -> Iterator[Problem]:
         reason = "Area is length times width."
         yield Problem(
             family="longer_rectangle_area",
-            numbers=(min(width, more), max(width, more)),
+            given=(width, more),
             text=f"A {name} is {width} wide and {more} longer than wide. Find its area.",
             solution=Solution(
                 reason, (f"{width}+{more}={length}", f"{width}*{length}={width * length}"), width * length

@@ -18,12 +18,12 @@ class Solution:
 class Problem:
     """A geometry word problem with a whole number as its answer.
 
-    `numbers` are the given numbers in ascending order: two problems of a family with the same numbers count
-    as the same exercise, whatever their wording. `mistake` always ends with another number than `solution`.
+    `given` are its numbers in the order of the text. `mistake` always ends with another number than
+    `solution`.
     """
 
     family: str
-    numbers: tuple[int, ...]
+    given: tuple[int, ...]
     text: str
     solution: Solution
     mistake: Solution
@@ -31,6 +31,11 @@ class Problem:
     @property
     def answer(self) -> int:
         return self.solution.result
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The given numbers, ascending: problems of a family that share them count as the same exercise."""
+        return tuple(sorted(self.given))
 
     @property
     def exercise(self) -> tuple[str, tuple[int, ...]]:

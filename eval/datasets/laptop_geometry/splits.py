@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from eval.datasets.laptop_geometry.families import FAMILIES
 from eval.datasets.laptop_geometry.out_of_domain_families import OUT_OF_DOMAIN_FAMILIES
@@ -22,47 +23,63 @@ from eval.datasets.settings import LaptopGeometrySplits
 Pools = dict[str, list[Problem]]
 """Problems by family."""
 
+Families = Mapping[str, Callable[[], Iterator[Problem]]]
+"""What lists all problems of a family, by its name."""
+
 IN_DOMAIN_SPLITS = ("train", "selection", "validation")
 SPLITS = (*IN_DOMAIN_SPLITS, "out_of_domain")
 
 
-def split_problems(splits: LaptopGeometrySplits, split: str) -> list[Problem]:
+@dataclass(frozen=True)
+class ProblemSet:
+    """A data set's families. name: of the data set, for messages."""
+
+    name: str
+    in_domain: Families
+    out_of_domain: Families
+
+
+TEXTS = ProblemSet("laptop_geometry", FAMILIES, OUT_OF_DOMAIN_FAMILIES)
+
+
+def split_problems(
+    splits: LaptopGeometrySplits, split: str, problem_set: ProblemSet = TEXTS
+) -> list[Problem]:
     """The problems of one split: families equally often while they last, each problem at most once.
 
     Raises ValueError for an unknown split, and when fewer problems exist than `splits.sizes` asks for.
     """
     if split not in SPLITS:
-        raise ValueError(f"laptop_geometry has no split {split!r}; it has {', '.join(SPLITS)}")
-    pools = (_in_domain(splits) if split in IN_DOMAIN_SPLITS else _out_of_domain(splits))[split]
+        raise ValueError(f"{problem_set.name} has no split {split!r}; it has {', '.join(SPLITS)}")
+    dealt = (_in_domain if split in IN_DOMAIN_SPLITS else _out_of_domain)(splits, problem_set)
+    pools = dealt[split]
     size: int = getattr(splits.sizes, split)
     available = sum(map(len, pools.values()))
     if size > available:
         raise ValueError(
-            f"split {split!r} of laptop_geometry has {available} problems at seed {splits.seed}, "
+            f"split {split!r} of {problem_set.name} has {available} problems at seed {splits.seed}, "
             f"fewer than splits.sizes.{split} = {size}; lower the size or change splits.number_shares"
         )
     return _draw(pools, size, random.Random(f"{splits.seed}/{split}"))
 
 
-def warmup_pools(splits: LaptopGeometrySplits) -> tuple[Pools, Pools]:
+def warmup_pools(splits: LaptopGeometrySplits, problem_set: ProblemSet = TEXTS) -> tuple[Pools, Pools]:
     """(in-domain, out-of-domain) problems that the warm-up of a policy may use."""
-    in_domain = {family: list(problems()) for family, problems in FAMILIES.items()}
-    return in_domain, _out_of_domain(splits)["warm-up"]
+    in_domain = {family: list(problems()) for family, problems in problem_set.in_domain.items()}
+    return in_domain, _out_of_domain(splits, problem_set)["warm-up"]
 
 
-def _in_domain(splits: LaptopGeometrySplits) -> dict[str, Pools]:
+def _in_domain(splits: LaptopGeometrySplits, problem_set: ProblemSet) -> dict[str, Pools]:
     shares = {"validation": splits.number_shares.validation, "selection": splits.number_shares.selection}
-    return _deal(FAMILIES, shares, rest="train", seed=splits.seed)
+    return _deal(problem_set.in_domain, shares, rest="train", seed=splits.seed)
 
 
-def _out_of_domain(splits: LaptopGeometrySplits) -> dict[str, Pools]:
+def _out_of_domain(splits: LaptopGeometrySplits, problem_set: ProblemSet) -> dict[str, Pools]:
     shares = {"out_of_domain": splits.number_shares.out_of_domain}
-    return _deal(OUT_OF_DOMAIN_FAMILIES, shares, rest="warm-up", seed=splits.seed)
+    return _deal(problem_set.out_of_domain, shares, rest="warm-up", seed=splits.seed)
 
 
-def _deal(
-    families: Mapping[str, Callable[[], Iterator[Problem]]], shares: Mapping[str, float], rest: str, seed: int
-) -> dict[str, Pools]:
+def _deal(families: Families, shares: Mapping[str, float], rest: str, seed: int) -> dict[str, Pools]:
     """Deal out each family's exercises: `shares` to the named pools, at least one each, others to `rest`."""
     dealt: dict[str, Pools] = {name: {} for name in (*shares, rest)}
     for family, problems in families.items():

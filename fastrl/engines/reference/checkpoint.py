@@ -2,12 +2,13 @@
 
 A checkpoint is the folder `step_<N>` with
 
-    policy.safetensors   the trained float32 weights by parameter name
+    policy.safetensors   the trained float32 weights by parameter name, without a frozen vision tower's
     optimizer.pt         AdamW state
     state.json           step, seed, data position, method state, and the fingerprints of the other two files
 
 There is no generator state: every random stream is a function of seed, step and purpose (`seeds.py`). A
-folder is written under a temporary name and renamed when it is whole. `final` is a Hugging Face folder.
+folder is written under a temporary name and renamed when it is whole. `final` is a Hugging Face folder,
+with the processor of an image-text model.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -27,12 +29,15 @@ from safetensors.torch import load_file, save_file
 
 from fastrl.engines.reference.data_order import DataPosition
 from fastrl.engines.reference.optimizer import PolicyOptimizer
-from fastrl.engines.reference.policy import Policy
+from fastrl.engines.reference.policy import Policy, Vision
 from fastrl.engines.reference.step import RunState
 from fastrl.method import Method, restore_method_state, save_method_state
 
 SCHEMA = 1
 _WEIGHTS, _OPTIMIZER, _STATE = "policy.safetensors", "optimizer.pt", "state.json"
+
+_PROCESSOR_SUFFIXES = (".json", ".jinja", ".txt", ".model")
+_MODEL_FILES = ("config.json", "generation_config.json", "model.safetensors.index.json")
 
 _log = logging.getLogger(__name__)
 
@@ -140,8 +145,37 @@ def save_final(checkpoints: Path, policy: Policy) -> None:
     target = final_policy(checkpoints)
     with _temporary_for(target) as temporary:
         policy.model.save_pretrained(temporary)
-        policy.tokenizer.save_pretrained(temporary)
+        if policy.vision is None:
+            policy.tokenizer.save_pretrained(temporary)
+        else:
+            _save_processor(policy.vision, temporary)
     temporary.rename(target)
+
+
+def _save_processor(vision: Vision, folder: Path) -> None:
+    """The files of tokenizer, image processor, chat template and config, as the starting policy has them.
+
+    What this version of transformers would write need not be read by another's, such as a trainer's.
+    """
+    if vision.folder is None:
+        vision.processor.save_pretrained(folder)
+        return
+    for file in vision.folder.iterdir():
+        if file.suffix in _PROCESSOR_SUFFIXES and file.name not in _MODEL_FILES:
+            shutil.copyfile(file, folder / file.name)
+    saved = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    started = json.loads((vision.folder / "config.json").read_text(encoding="utf-8"))
+    config = _with_dtype(started, saved["dtype"])
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _with_dtype(config: dict[str, Any], dtype: str) -> dict[str, Any]:
+    return {
+        key: _with_dtype(value, dtype)
+        if isinstance(value, dict)
+        else (dtype if key in ("dtype", "torch_dtype") else value)
+        for key, value in config.items()
+    }
 
 
 @contextmanager

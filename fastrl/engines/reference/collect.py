@@ -12,7 +12,7 @@ from fastrl.advantages import zero_variance
 from fastrl.engines.reference.batch import Batch, concatenate, restrict, restrict_to_groups
 from fastrl.engines.reference.clock import StageClock
 from fastrl.engines.reference.data_order import DataPosition, draw_questions
-from fastrl.engines.reference.policy import encode_prompts
+from fastrl.engines.reference.policy import read_prompts
 from fastrl.engines.reference.run import TrainingRun
 from fastrl.engines.reference.sampler import decode, sample
 from fastrl.engines.reference.seeds import stream, torch_stream
@@ -102,7 +102,7 @@ def _sample_groups(
     run: TrainingRun, questions: Sequence[Question], n: int, step: int, draw: int, clock: StageClock
 ) -> tuple[Batch, SamplingTotals]:
     with clock.stage("gen"):
-        prompts = encode_prompts(run.policy.tokenizer, questions, run.training.max_prompt_tokens)
+        prompts = read_prompts(run.policy, questions, run.training.max_prompt_tokens)
         sampled = sample(
             run.policy,
             prompts,

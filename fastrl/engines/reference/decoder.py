@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from fastrl.engines.reference.image_prompts import PlacedPrompts
+
 
 class Decoder(Protocol):
     """Logits of the next token for a batch of sequences that grow by one token at a time.
@@ -16,8 +18,11 @@ class Decoder(Protocol):
     Order of calls: `prefill`, then `repeat`, then any mix of `select` and `step`.
     """
 
-    def prefill(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Read left-padded prompts (B, P) with their mask; returns logits (B, V) after the last column."""
+    def prefill(self, ids: Tensor, mask: Tensor, images: PlacedPrompts | None = None) -> Tensor:
+        """Read left-padded prompts (B, P) with their mask; returns logits (B, V) after the last column.
+
+        images: what an image-text model reads besides, of the same prompts in the same columns.
+        """
         ...
 
     def repeat(self, n: int) -> None:
@@ -44,30 +49,38 @@ class CachedDecoder:
         self._takes_positions = "position_ids" in names
         self._keep_last = {"logits_to_keep": 1} if "logits_to_keep" in names else {}
 
-    def prefill(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def prefill(self, ids: Tensor, mask: Tensor, images: PlacedPrompts | None = None) -> Tensor:
         self._cache = DynamicCache(config=self._model.config)
         self._mask = mask
-        return self._forward(ids, (mask.cumsum(1) - 1).clamp(min=0))
+        if images is None:
+            self._next = mask.sum(1)
+            return self._forward(ids, (mask.cumsum(1) - 1).clamp(min=0))
+        self._next = images.next_positions
+        return self._forward(ids, images.positions, **images.forward_arguments())
 
     def repeat(self, n: int) -> None:
         self._cache.batch_repeat_interleave(n)
         self._mask = self._mask.repeat_interleave(n, 0)
+        self._next = self._next.repeat_interleave(n, 0)
 
     def select(self, rows: Tensor) -> None:
         self._cache.batch_select_indices(rows)
-        self._mask = self._mask[rows]
+        self._mask, self._next = self._mask[rows], self._next[rows]
 
     def step(self, tokens: Tensor) -> Tensor:
         self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
-        return self._forward(tokens[:, None], self._mask.sum(1, keepdim=True) - 1)
+        logits = self._forward(tokens[:, None], self._next[:, None])
+        self._next = self._next + 1
+        return logits
 
-    def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+    def _forward(self, ids: Tensor, positions: Tensor, **images: Any) -> Tensor:
         placed = {"position_ids": positions} if self._takes_positions else {}
         output = self._model(
             input_ids=ids,
             attention_mask=self._mask,
             use_cache=True,
             **placed,
+            **images,
             **self._keep_last,
             **{self._cache_name: self._cache},
         )

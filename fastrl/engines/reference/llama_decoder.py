@@ -1,4 +1,4 @@
-"""Incremental decoding of plain Llama and Qwen2 models, without the overhead of a general forward pass.
+"""Incremental decoding of plain Llama, Qwen2 and Qwen2.5-VL models, without a general pass's overhead.
 
 The layers are the model's own weights, read at every call, so training needs no copy back. Used only where
 `is_plain_llama` finds exactly the architecture written here.
@@ -12,15 +12,18 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import LlamaForCausalLM, Qwen2ForCausalLM
+from transformers import LlamaForCausalLM, Qwen2_5_VLForConditionalGeneration, Qwen2ForCausalLM
+
+from fastrl.engines.reference.image_prompts import PlacedPrompts
 
 
 def is_plain_llama(model: Any) -> bool:
-    """True for Llama and Qwen2 with SiLU, rotary embeddings of any length alike, and no sliding window."""
-    if type(model) not in (LlamaForCausalLM, Qwen2ForCausalLM):
+    """True for Llama, Qwen2 and Qwen2.5-VL (whose text model is Qwen2 with positions on three axes) with
+    SiLU, rotary embeddings of any length alike, and no sliding window."""
+    if type(model) not in (LlamaForCausalLM, Qwen2ForCausalLM, Qwen2_5_VLForConditionalGeneration):
         return False
-    config = model.config
-    rotary = model.model.rotary_emb
+    text = _text_model(model)
+    config, rotary = text.config, text.rotary_emb
     return (
         config.hidden_act == "silu"
         and getattr(rotary, "rope_type", None) in ("default", "linear", "llama3")
@@ -48,59 +51,73 @@ class LlamaDecoder:
     """A `Decoder` with a key-value store of fixed size: the prompt's width plus `max_tokens`."""
 
     def __init__(self, model: Any, max_tokens: int) -> None:
-        config = model.config
-        self._model = model
+        self._text = _text_model(model)
+        self._head = model.lm_head
+        self._image_token: int = getattr(model.config, "image_token_id", -1)
+        config = self._text.config
         self._max_tokens = max_tokens
         self._heads: int = config.num_attention_heads
         self._kv_heads: int = config.num_key_value_heads
         self._head_dim: int = getattr(config, "head_dim", None) or config.hidden_size // self._heads
         self._eps: float = config.rms_norm_eps
-        self._layers = [_layer(block) for block in model.model.layers]
+        self._layers = [_layer(block) for block in self._text.layers]
 
-    def prefill(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def prefill(self, ids: Tensor, mask: Tensor, images: PlacedPrompts | None = None) -> Tensor:
         rows, width = ids.shape
-        weight = self._model.model.embed_tokens.weight
+        weight = self._text.embed_tokens.weight
         size = width + self._max_tokens
         self._store = weight.new_zeros(len(self._layers), 2, rows, self._kv_heads, size, self._head_dim)
         positions = torch.arange(size, device=ids.device)[None]
-        cos, sin = self._model.model.rotary_emb(weight[:1, None], positions)
+        cos, sin = self._text.rotary_emb(weight[:1, None], positions)
         self._cos, self._sin = cos[0], sin[0]
         self._used = 0
-        self._lengths = mask.sum(1)
         hidden = torch.zeros(rows, 1, 1, size, dtype=weight.dtype, device=ids.device)
         self._bias = hidden.masked_fill(
             F.pad(mask == 0, (0, self._max_tokens))[:, None, None], torch.finfo(weight.dtype).min
         )
         later = torch.ones(width, width, dtype=torch.bool, device=ids.device).triu(1)
         causal = self._bias[..., :width].masked_fill(later, torch.finfo(weight.dtype).min)
-        return self._forward(ids, (mask.cumsum(1) - 1).clamp(min=0), causal)
+        embedded = F.embedding(ids, weight)
+        if images is None:
+            self._next = mask.sum(1)
+            return self._forward(embedded, *self._turns((mask.cumsum(1) - 1).clamp(min=0)), causal)
+        self._next = images.next_positions
+        if images.outputs is not None:
+            at_images = ids.eq(self._image_token)[..., None]
+            embedded = embedded.masked_scatter(at_images, images.outputs.pooler_output[0])
+        cos, sin = self._text.rotary_emb(embedded, images.positions)
+        return self._forward(embedded, cos[:, :, None], sin[:, :, None], causal)
 
     def repeat(self, n: int) -> None:
         self._store = self._store.repeat_interleave(n, 2)
         self._bias = self._bias.repeat_interleave(n, 0)
-        self._lengths = self._lengths.repeat_interleave(n, 0)
+        self._next = self._next.repeat_interleave(n, 0)
 
     def select(self, rows: Tensor) -> None:
         kept = torch.empty_like(self._store[:, :, : len(rows)])
         kept[..., : self._used, :] = self._store[..., : self._used, :][:, :, rows]
-        self._store, self._bias, self._lengths = kept, self._bias[rows], self._lengths[rows]
+        self._store, self._bias, self._next = kept, self._bias[rows], self._next[rows]
 
     def step(self, tokens: Tensor) -> Tensor:
-        logits = self._forward(tokens[:, None], self._lengths[:, None], self._bias[..., : self._used + 1])
-        self._lengths = self._lengths + 1
+        embedded = F.embedding(tokens[:, None], self._text.embed_tokens.weight)
+        bias = self._bias[..., : self._used + 1]
+        logits = self._forward(embedded, *self._turns(self._next[:, None]), bias)
+        self._next = self._next + 1
         return logits
 
-    def _forward(self, ids: Tensor, positions: Tensor, bias: Tensor) -> Tensor:
-        """Read T more tokens per row; `bias` (B, 1, 1 or T, used + T) is added to the attention scores."""
-        rows, width = ids.shape
+    def _turns(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines (B, T, 1, D) of positions (B, T) that are the same on every axis."""
+        return self._cos[positions][:, :, None], self._sin[positions][:, :, None]
+
+    def _forward(self, hidden: Tensor, cos: Tensor, sin: Tensor, bias: Tensor) -> Tensor:
+        """Read T more embedded tokens per row; `bias` (B, 1, 1 or T, used + T) is added to the attention."""
+        rows, width, _ = hidden.shape
         end = self._used + width
         rotated_heads = self._heads + self._kv_heads
-        cos, sin = self._cos[positions][:, :, None], self._sin[positions][:, :, None]
-        hidden = F.embedding(ids, self._model.model.embed_tokens.weight)
         for layer, store in zip(self._layers, self._store, strict=True):
             qkv = F.linear(self._norm(hidden, layer.input_norm), layer.qkv, layer.qkv_bias)
             qkv = qkv.view(rows, width, rotated_heads + self._kv_heads, self._head_dim)
-            turned = _rotate(qkv[:, :, :rotated_heads], cos, sin)
+            turned = rotate(qkv[:, :, :rotated_heads], cos, sin)
             store[0, :, :, self._used : end] = turned[:, :, self._heads :].transpose(1, 2)
             store[1, :, :, self._used : end] = qkv[:, :, rotated_heads:].transpose(1, 2)
             attended = F.scaled_dot_product_attention(
@@ -117,14 +134,19 @@ class LlamaDecoder:
             )
             hidden = hidden + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
         self._used = end
-        last = self._norm(hidden[:, -1], self._model.model.norm.weight)
-        return F.linear(last, self._model.lm_head.weight)
+        last = self._norm(hidden[:, -1], self._text.norm.weight)
+        return F.linear(last, self._head.weight)
 
     def _norm(self, hidden: Tensor, weight: Tensor) -> Tensor:
         return F.rms_norm(hidden, weight.shape, weight, self._eps)
 
 
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _text_model(model: Any) -> Any:
+    """The part of a model that reads embedded tokens."""
+    return getattr(model.model, "language_model", model.model)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary embedding on the last dimension, first half against second half."""
     half = x.shape[-1] // 2
     return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin

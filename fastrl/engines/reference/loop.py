@@ -19,6 +19,7 @@ from fastrl.engines.reference.checkpoint import (
 )
 from fastrl.engines.reference.clock import StageClock
 from fastrl.engines.reference.data_order import DataPosition
+from fastrl.engines.reference.image_check import check_images
 from fastrl.engines.reference.policy import check_prompts, load_policy
 from fastrl.engines.reference.records import StepRecord
 from fastrl.engines.reference.run import prepare_run
@@ -78,9 +79,10 @@ def train(
     back to `checkpointed_step(checkpoints)` before. On a CPU the resumed run equals an uninterrupted one bit
     for bit. A finished run returns at once.
 
-    policy: a Hugging Face folder. questions: drawn without end in seeded order, so that a filter's refills
-    and skips run into further passes over the data; a pass is an epoch. on_step: called once a step, before
-    the step's checkpoint appears, and with `{"step": 0, "time", "val/accuracy"}` before the first one.
+    policy: a Hugging Face folder, of a causal language model, or, with `VisionEngineSettings`, of an
+    image-text model. questions: drawn without end in seeded order, so that a filter's refills and skips run
+    into further passes over the data; a pass is an epoch. on_step: called once a step, before the step's
+    checkpoint appears, and with `{"step": 0, "time", "val/accuracy"}` before the first one.
     on_rollouts: called every `record_rollouts_every` steps, before `on_step`.
 
     Errors: ValueError (settings and questions do not fit), PolicyError, RewardError, TrainingDiverged,
@@ -93,7 +95,8 @@ def train(
     loaded = load_policy(policy, engine.device, engine.dtype)
     run = prepare_run(method, training, engine, loaded, questions, reward, seed)
     for group in (questions, validation):
-        check_prompts(loaded, group, training.max_prompt_tokens, training.max_response_tokens)
+        check_prompts(run.policy, group, training.max_prompt_tokens, training.max_response_tokens)
+    check_images(run.policy, run.scorer, [*questions, *validation])
     validates = training.validate_every > 0 and len(validation) > 0
 
     newest = checkpoint_to_resume(checkpoints)

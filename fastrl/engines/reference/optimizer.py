@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class PolicyOptimizer:
-    """Updates a model's parameters.
+    """Updates a model's parameters, but for those that need no gradient: a frozen vision tower's.
 
     A float32 model is updated in place. For a model of lower precision, float32 master weights are updated
     and rounded into the model: steps of a small learning rate would be lost to rounding otherwise. A
@@ -19,7 +19,9 @@ class PolicyOptimizer:
     def __init__(
         self, model: Any, learning_rate: float, betas: tuple[float, float], weight_decay: float
     ) -> None:
-        self._parameters: dict[str, Tensor] = dict(model.named_parameters())
+        self._parameters: dict[str, Tensor] = {
+            name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+        }
         self.masters: dict[str, Tensor] = {
             name: parameter
             if parameter.dtype == torch.float32

@@ -1,4 +1,4 @@
-"""A policy: a Hugging Face causal language model with its tokenizer, and prompts in the form it reads."""
+"""A policy: a Hugging Face model, causal or image-text, its tokenizer, and prompts in the form it reads."""
 
 from __future__ import annotations
 
@@ -9,13 +9,36 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    AutoTokenizer,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
+from fastrl.engines.reference.image_features import ImageFeatures
+from fastrl.engines.reference.image_prompts import ImagePromptReader
+from fastrl.engines.reference.policy_error import PolicyError as PolicyError
+from fastrl.engines.reference.qwen_processor import load_qwen_processor, stands_in_for
 from fastrl.rollouts import Question
 
+_SAMPLED_CACHE = 256 << 20
+"""Bytes of images and of features that a policy keeps which is only sampled from."""
 
-class PolicyError(RuntimeError):
-    """A policy folder that cannot be used, or a prompt that does not fit the policy."""
+
+@dataclass(frozen=True)
+class Vision:
+    """How an image-text policy reads questions, and what its vision tower makes of their images.
+
+    folder: where the policy was loaded from, None if that is no folder on this machine.
+    """
+
+    folder: Path | None
+    processor: Any
+    reader: ImagePromptReader
+    features: ImageFeatures
 
 
 @dataclass(frozen=True)
@@ -23,6 +46,7 @@ class Policy:
     """`model` in evaluation mode (dropout would make the first update's ratio differ from 1), on `device`.
 
     eos_ids: the tokens that end a response. pad_id: fills padding; never attended to and never in a loss.
+    vision: of an image-text model, None for others.
     """
 
     model: Any
@@ -30,27 +54,61 @@ class Policy:
     eos_ids: tuple[int, ...]
     pad_id: int
     device: torch.device
+    vision: Vision | None = None
 
 
 def load_policy(folder: Path | str, device: str, dtype: str) -> Policy:
     """Load a Hugging Face folder. `dtype` is a torch name ("float32", "bfloat16").
 
+    A folder of an image-text model, with its processor, becomes a policy that sees.
+
     PolicyError if the folder cannot be loaded, if the tokenizer names no end-of-sequence token, or if the
     tokenizer knows tokens that the model does not.
     """
+    needed = "AutoTokenizer and AutoModelForCausalLM"
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+        config = AutoConfig.from_pretrained(folder)
+        if _sees(config):
+            needed = "AutoProcessor and AutoModelForImageTextToText"
+            processor = _load_processor(folder, config.model_type)
+            tokenizer = processor.tokenizer
+            model = AutoModelForImageTextToText.from_pretrained(folder, dtype=getattr(torch, dtype))
+        else:
+            processor = None
+            tokenizer = AutoTokenizer.from_pretrained(folder)
+            model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     except (OSError, ValueError) as error:
         raise PolicyError(
-            f"cannot load a policy from {folder}: {error}; give a folder (or hub name) that AutoTokenizer "
-            "and AutoModelForCausalLM can load"
+            f"cannot load a policy from {folder}: {error}; give a folder (or hub name) that {needed} can load"
         ) from error
-    return policy_of(model.to(device), tokenizer)
+    return policy_of(model.to(device), tokenizer, processor, Path(folder) if Path(folder).is_dir() else None)
 
 
-def policy_of(model: Any, tokenizer: Any) -> Policy:
-    """Wrap a loaded model and tokenizer; see `load_policy` for the errors."""
+def _sees(config: Any) -> bool:
+    """Whether a folder was saved from an image-text model."""
+    saved = getattr(config, "architectures", None) or []
+    return any(name in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values() for name in saved)
+
+
+def _load_processor(folder: Path | str, model_type: str) -> Any:
+    return load_qwen_processor(folder) if stands_in_for(model_type) else AutoProcessor.from_pretrained(folder)
+
+
+def vision_of(model: Any, processor: Any, folder: Path | None, *, constant: bool, cache_bytes: int) -> Vision:
+    """What a policy sees with; see `Vision` and `ImageFeatures` for the arguments."""
+    return Vision(
+        folder,
+        processor,
+        ImagePromptReader(model, processor, cache_bytes),
+        ImageFeatures(model, constant, cache_bytes),
+    )
+
+
+def policy_of(model: Any, tokenizer: Any, processor: Any = None, folder: Path | None = None) -> Policy:
+    """Wrap a loaded model and tokenizer, and an image-text model's processor; see `load_policy` for errors.
+
+    What the model makes of images is kept as if it did not change, which `prepare_run` revises.
+    """
     configured = model.generation_config.eos_token_id if model.generation_config is not None else None
     ends = [*configured] if isinstance(configured, list | tuple) else [configured]
     eos_ids: set[int] = {token for token in [*ends, tokenizer.eos_token_id] if token is not None}
@@ -64,18 +122,45 @@ def policy_of(model: Any, tokenizer: Any) -> Policy:
         )
     pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(eos_ids)
     device = model.get_input_embeddings().weight.device
-    return Policy(model.eval(), tokenizer, tuple(sorted(eos_ids)), pad_id, device)
+    vision = None
+    if processor is not None:
+        vision = vision_of(model.eval(), processor, folder, constant=True, cache_bytes=_SAMPLED_CACHE)
+    return Policy(model.eval(), tokenizer, tuple(sorted(eos_ids)), pad_id, device, vision)
+
+
+def read_prompts(policy: Policy, questions: Sequence[Question], max_tokens: int) -> Sequence[list[int]]:
+    """Token ids of each question's prompt: with the special tokens that the tokenizer adds by itself, or, for
+    an image-text policy, an `ImagePrompt` of one user's message in the chat template.
+
+    PolicyError naming the question if a prompt is empty or longer than `max_tokens`, image tokens included (a
+    cut question would be another question), or if its images do not fit its text or the policy.
+    """
+    if policy.vision is None:
+        return encode_prompts(policy.tokenizer, questions, max_tokens)
+    prompts = [policy.vision.reader.read(question) for question in questions]
+    _check_lengths(questions, prompts, max_tokens)
+    return prompts
 
 
 def encode_prompts(tokenizer: Any, questions: Sequence[Question], max_tokens: int) -> list[list[int]]:
     """Token ids of each question's prompt, with the special tokens that the tokenizer adds by itself.
 
-    PolicyError naming the question if a prompt is empty or longer than `max_tokens`: a cut question would be
-    another question.
+    PolicyError naming the question if a prompt is empty or longer than `max_tokens`, or has images.
     """
     if not questions:
         return []
+    for question in questions:
+        if question.images:
+            raise PolicyError(
+                f"question {question.id!r} has {len(question.images)} images, but the policy reads text "
+                "alone; take an image-text model, or a data set without images"
+            )
     prompts: list[list[int]] = tokenizer([question.prompt for question in questions])["input_ids"]
+    _check_lengths(questions, prompts, max_tokens)
+    return prompts
+
+
+def _check_lengths(questions: Sequence[Question], prompts: Sequence[Sequence[int]], max_tokens: int) -> None:
     for question, prompt in zip(questions, prompts, strict=True):
         if not prompt:
             raise PolicyError(f"the prompt of question {question.id!r} has no tokens: {question.prompt!r}")
@@ -84,16 +169,26 @@ def encode_prompts(tokenizer: Any, questions: Sequence[Question], max_tokens: in
                 f"the prompt of question {question.id!r} has {len(prompt)} tokens, more than "
                 f"max_prompt_tokens={max_tokens}; raise that setting or leave the question out"
             )
-    return prompts
 
 
 def check_prompts(
     policy: Policy, questions: Sequence[Question], max_prompt_tokens: int, max_response_tokens: int
 ) -> None:
-    """PolicyError, naming the question, if `encode_prompts` refuses a prompt or the model has no positions
+    """PolicyError, naming the question, if `read_prompts` refuses a prompt or the model has no positions
     for it and a whole response."""
-    positions = getattr(policy.model.config, "max_position_embeddings", None)
-    prompts = encode_prompts(policy.tokenizer, questions, max_prompt_tokens)
+    positions = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
+    at_once = max(1, len(questions)) if policy.vision is None else 1  # all images together may not fit
+    for start in range(0, len(questions), at_once):
+        part = questions[start : start + at_once]
+        _check_room(part, read_prompts(policy, part, max_prompt_tokens), max_response_tokens, positions)
+
+
+def _check_room(
+    questions: Sequence[Question],
+    prompts: Sequence[Sequence[int]],
+    max_response_tokens: int,
+    positions: int | None,
+) -> None:
     for question, prompt in zip(questions, prompts, strict=True):
         if positions is not None and len(prompt) + max_response_tokens > positions:
             raise PolicyError(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from fastrl.engines.reference.image_features import ImageFeatures, vision_parameters
 from fastrl.engines.reference.logprobs import Scorer, make_scorer
 from fastrl.engines.reference.optimizer import PolicyOptimizer
-from fastrl.engines.reference.policy import Policy
-from fastrl.engines.reference.settings import EngineSettings, TrainingSettings
+from fastrl.engines.reference.policy import Policy, vision_of
+from fastrl.engines.reference.settings import EngineSettings, TrainingSettings, VisionEngineSettings
 from fastrl.method import Method
 from fastrl.rewards import RewardFunction
 from fastrl.rollouts import Question
@@ -41,16 +44,22 @@ def prepare_run(
     reward: RewardFunction,
     seed: int,
 ) -> TrainingRun:
-    """Put a run together around a policy, which it will train; the reference is a copy of it as it is now."""
+    """Put a run together around a policy, which it will train; the reference is a copy of it as it is now.
+
+    ValueError if the engine's settings are for the other kind of policy, with or without images.
+    """
+    policy = _seeing(policy, engine)
+    images = None if policy.vision is None else policy.vision.features
     reference = None
     if method.objective.needs_reference:
-        reference = make_scorer(copy.deepcopy(policy.model).requires_grad_(False))
+        copied = copy.deepcopy(policy.model).requires_grad_(False)
+        reference = make_scorer(copied, _reference_images(copied, images, engine))
     return TrainingRun(
         method=method,
         training=training,
         engine=engine,
         policy=policy,
-        scorer=make_scorer(policy.model),
+        scorer=make_scorer(policy.model, images),
         reference=reference,
         optimizer=PolicyOptimizer(
             policy.model, training.learning_rate, training.betas, training.weight_decay
@@ -59,3 +68,32 @@ def prepare_run(
         reward=reward,
         seed=seed,
     )
+
+
+def _seeing(policy: Policy, engine: EngineSettings) -> Policy:
+    """The policy as the settings want its vision tower: frozen, or trained."""
+    if isinstance(engine, VisionEngineSettings) != (policy.vision is not None):
+        kind, name = ("text", "reference") if policy.vision is None else ("image-text", "reference_vision")
+        raise ValueError(f"this engine's settings are not for {kind} policies; choose engine={name}")
+    if policy.vision is None or not isinstance(engine, VisionEngineSettings):
+        return policy
+    for _, parameter in vision_parameters(policy.model):
+        parameter.requires_grad_(not engine.freeze_vision_tower)
+    vision = vision_of(
+        policy.model,
+        policy.vision.processor,
+        policy.vision.folder,
+        constant=engine.freeze_vision_tower,
+        cache_bytes=engine.image_cache_mb << 20,
+    )
+    return dataclasses.replace(policy, vision=vision)
+
+
+def _reference_images(
+    model: Any, trained: ImageFeatures | None, engine: EngineSettings
+) -> ImageFeatures | None:
+    """The reference's features: those of the policy too while its tower is frozen."""
+    if trained is None or trained.constant:
+        return trained
+    assert isinstance(engine, VisionEngineSettings)
+    return ImageFeatures(model, constant=True, cache_bytes=engine.image_cache_mb << 20)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fastrl.engines.reference.decoder import CachedDecoder, Decoder
+from fastrl.engines.reference.image_prompts import ImagePrompt, PlacedPrompts
 from fastrl.engines.reference.llama_decoder import LlamaDecoder, is_plain_llama
 from fastrl.engines.reference.policy import Policy, PolicyError, left_padded
 
@@ -95,7 +96,8 @@ def _sample_batch(
     logp = torch.zeros(max_tokens, rows, device=device)
 
     decoder = make_decoder(policy.model, max_tokens)
-    logits = decoder.prefill(*left_padded(prompts, policy.pad_id, device)).repeat_interleave(n, 0)
+    ids, mask = left_padded(prompts, policy.pad_id, device)
+    logits = decoder.prefill(ids, mask, _images(policy, prompts, ids.shape[1])).repeat_interleave(n, 0)
     decoder.repeat(n)
     row = torch.arange(rows, device=device)  # which response each row of the batch is
     running = torch.ones(rows, dtype=torch.bool, device=device)
@@ -112,6 +114,17 @@ def _sample_batch(
             row, drawn, running = row[keep], drawn[keep], running[keep]
         logits = decoder.step(drawn)
     return _cut_at_end(tokens.T, logp.T, eos, policy.pad_id)
+
+
+def _images(policy: Policy, prompts: Sequence[Sequence[int]], width: int) -> PlacedPrompts | None:
+    if policy.vision is None:
+        return None
+    read = [prompt for prompt in prompts if isinstance(prompt, ImagePrompt)]
+    if len(read) < len(prompts):
+        raise PolicyError(
+            "an image-text policy samples from prompts that `read_prompts` has read, not from token ids"
+        )
+    return policy.vision.features.place(read, width, left_padded=True)
 
 
 def _cut_at_end(tokens: Tensor, logp: Tensor, eos: Tensor, pad_id: int) -> Responses:

@@ -92,6 +92,30 @@ class EngineSettings:
         _check_choice(self, "dtype", ("float32", "bfloat16"))
 
 
+@dataclass(frozen=True)
+class VisionEngineSettings(EngineSettings):
+    """The same for image-text policies.
+
+    freeze_vision_tower: the tower, and what leads from it to the text model, is not trained; what it makes of
+    a question's images is then computed once. image_cache_mb: megabytes of memory that read images may take,
+    and as many for the features of a tower that does not change (the reference's never does).
+    """
+
+    freeze_vision_tower: bool
+    image_cache_mb: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_at_least(self, 0, "image_cache_mb")
+
+
+REFERENCE_ENGINES: dict[str, type[EngineSettings]] = {
+    "reference": EngineSettings,
+    "reference_vision": VisionEngineSettings,
+}
+"""The engine configs of this engine, by name; two, so that a text run has no settings for images."""
+
+
 def training_settings(config: dict[str, Any]) -> TrainingSettings:
     """From the `training` part of a configuration; ValueError on unknown or missing keys."""
     values = _checked_keys(TrainingSettings, "training", config)
@@ -99,8 +123,12 @@ def training_settings(config: dict[str, Any]) -> TrainingSettings:
 
 
 def engine_settings(config: dict[str, Any]) -> EngineSettings:
-    """From the `engine` part of a configuration; ValueError on unknown or missing keys."""
-    return EngineSettings(**_checked_keys(EngineSettings, "engine", config))
+    """From the `engine` part of a configuration; ValueError on an unknown name, unknown or missing keys."""
+    name = config["name"]
+    if name not in REFERENCE_ENGINES:
+        raise ValueError(f"engine.name={name!r}: one of {', '.join(REFERENCE_ENGINES)}")
+    kind = REFERENCE_ENGINES[name]
+    return kind(**_checked_keys(kind, "engine", config))
 
 
 def _checked_keys(kind: type[Any], where: str, config: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastrl.engines.reference.collect import checked_rewards
-from fastrl.engines.reference.policy import encode_prompts
+from fastrl.engines.reference.policy import read_prompts
 from fastrl.engines.reference.run import TrainingRun
 from fastrl.engines.reference.sampler import decode, sample
 from fastrl.engines.reference.seeds import torch_stream
@@ -23,7 +23,7 @@ def validation_accuracy(run: TrainingRun, questions: Sequence[Question], step: i
     n = training.validation_samples
     sampled = sample(
         run.policy,
-        encode_prompts(run.policy.tokenizer, questions, training.max_prompt_tokens),
+        read_prompts(run.policy, questions, training.max_prompt_tokens),
         n,
         max_tokens=training.max_response_tokens,
         temperature=training.temperature,

@@ -1,0 +1,1 @@
+"""The laptop benchmark that sees: geometry problems in figures, with numbers that training does not see."""
