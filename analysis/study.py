@@ -125,11 +125,18 @@ class Study:
 
     @property
     def tau_arms(self) -> tuple[Arm, ...]:
-        """The arms of the threshold sweep by τ: those tagged "tau", and the main arm of the same method."""
+        """The arms of the threshold sweep by τ: those tagged "tau", and the main arm of the same method.
+
+        One without a τ, as an override of the method leaves it, is none of them.
+        """
         swept = self.tagged("tau")
         methods = {arm.method for arm in swept}
-        arms = {arm.id: arm for arm in (*swept, *self.tagged("main")) if arm.method in methods}
-        return tuple(sorted(arms.values(), key=lambda arm: -1.0 if arm.tau is None else arm.tau))
+        arms = {
+            arm.id: (arm.tau, arm)
+            for arm in (*swept, *self.tagged("main"))
+            if arm.method in methods and arm.tau is not None
+        }
+        return tuple(arm for _, arm in sorted(arms.values(), key=lambda pair: pair[0]))
 
     @cached_property
     def _scores(self) -> Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]:

@@ -109,6 +109,12 @@ def test_the_peak_is_where_the_means_put_it(tmp_path: Path) -> None:
     assert claim_on(tmp_path / "worse", peak_at_paper_tau, GRPO, *worse).verdict is Verdict.FAILS
 
 
+def test_an_arm_without_a_threshold_is_no_part_of_the_sweep(tmp_path: Path) -> None:
+    overridden = replace(GRPO, groups=("main", "tau"))
+    claim = claim_on(tmp_path, peak_at_paper_tau, overridden, FASTRL, *TAU_ARMS)
+    assert "GRPO" not in claim.finding and claim.values
+
+
 def test_saving_time_needs_both_parts(full: Study, tmp_path: Path) -> None:
     assert both_parts_save_time(full).verdict is Verdict.HOLDS
     parts = [arm for arm in FULL_ARMS if "ablation" in arm.groups]
