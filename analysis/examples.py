@@ -15,6 +15,9 @@ DECODING = "greedy"
 """One answer a question: the likeliest."""
 
 _IMAGE_MARK = "<image>"
+ANSWER_COLUMNS = ("decoding", "question_id", "extracted", "correct")
+"""What is read of a `samples.parquet`."""
+
 _QUESTION_COLUMNS = ["question_id", "prompt", "answer", "family", "images"]
 
 
@@ -105,10 +108,9 @@ def _example(question: Mapping[str, Any], columns: Sequence[Mapping[str, Answer]
 
 
 def _answers(path: Path) -> dict[str, Answer]:
-    columns = ["decoding", "question_id", "extracted", "correct"]
     return {
         row["question_id"]: Answer(row["extracted"], bool(row["correct"]))
-        for row in _table(path, columns)
+        for row in _table(path, list(ANSWER_COLUMNS))
         if row["decoding"] == DECODING
     }
 

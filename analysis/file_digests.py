@@ -13,17 +13,20 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from analysis.examples import ANSWER_COLUMNS
 from analysis.questions import SAMPLE_COLUMNS
 from experiments.atomic_files import write_json
 
 _SETTLED_SECONDS = 2.0
+_SAMPLES = "samples.parquet"
+_READ = frozenset((*SAMPLE_COLUMNS, *ANSWER_COLUMNS))
 
 
 def file_digests(paths: Iterable[Path], index: Path) -> Iterator[tuple[Path, str]]:
     """Each path with the digest of its content, "" for a file that is not there.
 
-    Of `*.parquet` only the columns count that a report reads. index: what is remembered from one time to the
-    next; once all have been given out it is written anew, with these files alone.
+    Of `samples.parquet` only the columns count that a report reads. index: what is remembered from one time
+    to the next; once all have been given out it is written anew, with these files alone.
     """
     known, seen = _read(index), {}
     for path in paths:
@@ -45,8 +48,8 @@ def file_digests(paths: Iterable[Path], index: Path) -> Iterator[tuple[Path, str
 
 
 def content_digest(path: Path) -> str:
-    """A digest of a file's content, of a parquet file only of the columns that a report reads."""
-    columns = _sample_columns(path) if path.suffix == ".parquet" else None
+    """A digest of a file's content, of samples only of the columns that a report reads."""
+    columns = _sample_columns(path) if path.name == _SAMPLES else None
     return hashlib.sha256(path.read_bytes() if columns is None else columns).hexdigest()
 
 
@@ -61,7 +64,7 @@ def _sample_columns(path: Path) -> bytes | None:
         chunks = [group.column(index) for group in groups for index in range(found.num_columns)]
         parts = [repr((found.schema.to_arrow_schema().names, [group.num_rows for group in groups])).encode()]
         with path.open("rb") as stream:
-            for chunk in (each for each in chunks if each.path_in_schema in SAMPLE_COLUMNS):
+            for chunk in (each for each in chunks if each.path_in_schema in _READ):
                 offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
                 stream.seek(min(offset for offset in offsets if offset))
                 parts.append(f"{chunk.path_in_schema} {chunk.physical_type} {chunk.compression}".encode())

@@ -19,7 +19,7 @@ from experiments.run_directory import RunDirectory
 _SEED = 0
 
 SAMPLE_COLUMNS = ("decoding", "question_id", "correct")
-"""What is read of a `samples.parquet`: a report's content depends on nothing else of it."""
+"""What is read of a `samples.parquet`."""
 
 
 @dataclass(frozen=True)

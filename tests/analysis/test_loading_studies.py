@@ -151,14 +151,24 @@ def test_of_samples_only_the_columns_that_are_read_count(tmp_path: Path) -> None
         "decoding": ["t1", "t1"],
         "question_id": ["a", "b"],
         "response": ["x", "y"],
+        "extracted": ["1", "2"],
         "correct": [True, False],
     }
     digests = []
-    for change in ({}, {"response": ["z", "y"]}, {"correct": [True, True]}, {"question_id": ["a", "c"]}):
+    changes = ({"correct": [True, True]}, {"question_id": ["a", "c"]}, {"extracted": ["1", "3"]})
+    for change in ({}, {"response": ["z", "y"]}, *changes):
         path = tmp_path / "samples.parquet"
         pq.write_table(pa.table(columns | change), path)
         digests.append(content_digest(path))
-    assert digests[0] == digests[1] and len(set(digests)) == 3
+    assert digests[0] == digests[1] and len(set(digests)) == 4
+
+
+def test_of_any_other_table_everything_counts(tmp_path: Path) -> None:
+    path, digests = tmp_path / "questions.parquet", set()
+    for prompt in ("find x", "find y"):
+        pq.write_table(pa.table({"question_id": ["a"], "prompt": [prompt]}), path)
+        digests.add(content_digest(path))
+    assert len(digests) == 2
 
 
 def test_a_gap_in_the_steps_is_named(root: Path) -> None:
