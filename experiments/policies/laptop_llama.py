@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from eval.datasets.laptop_geometry.problem import Problem, prompt
 from eval.datasets.laptop_geometry.splits import Pools, warmup_pools
 from eval.datasets.laptop_geometry.teacher import TeacherShares, teacher_response
 from eval.datasets.settings import LaptopGeometrySplits
+from experiments.policies.plain_sampling import plain_sampling
 from experiments.policies.saving import system_errors
 from experiments.policies.settings import LaptopLlama, LlamaSizes, TokenizerSettings
 from experiments.policies.sft import Example, warm_up
@@ -116,13 +117,5 @@ def _model(sizes: LlamaSizes, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
         bos_token_id=None,
     )
     model = LlamaForCausalLM(config)
-    # Plain sampling from the policy's own distribution: the library's default cuts it to the top 50 tokens.
-    model.generation_config = GenerationConfig(
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
+    model.generation_config = plain_sampling(tokenizer)
     return model

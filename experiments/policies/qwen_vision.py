@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from transformers import (
-    GenerationConfig,
     PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
 )
 
+from experiments.policies.plain_sampling import plain_sampling
 from experiments.policies.settings import QwenVisionSizes
 from experiments.policies.tokenizer import SpecialTokens
 
@@ -95,15 +95,7 @@ def qwen_vision_model(
         tie_word_embeddings=True,
     )
     model = Qwen2_5_VLForConditionalGeneration(config)
-    # Plain sampling from the policy's own distribution: the library's default cuts it to the top 50 tokens.
-    model.generation_config = GenerationConfig(
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
+    model.generation_config = plain_sampling(tokenizer)
     return model
 
 
@@ -133,15 +125,8 @@ def save_qwen_vision(
         image_std=[IMAGE_STD] * 3,
     ).save_pretrained(folder)
     _edit(folder / "config.json", _with_older_rotary_names)
-    _edit(folder / "preprocessor_config.json", lambda saved: saved | _PROCESSOR_NAMES)
+    _edit(folder / "preprocessor_config.json", _with_older_processor_names)
     _edit(folder / "tokenizer_config.json", _with_older_tokenizer_names)
-
-
-_PROCESSOR_NAMES = {
-    "image_processor_type": "Qwen2VLImageProcessor",
-    "processor_class": "Qwen2_5_VLProcessor",
-}
-"""As published checkpoints name them."""
 
 
 def _rotary_sections(half: int) -> list[int]:
@@ -159,6 +144,13 @@ def _with_older_rotary_names(config: dict[str, Any]) -> dict[str, Any]:
         "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": rotary["mrope_section"]},
     }
     return config | {"text_config": text | older}
+
+
+def _with_older_processor_names(config: dict[str, Any]) -> dict[str, Any]:
+    """Names as published checkpoints have them, and sizes by those that alone count for transformers 4."""
+    names = {"image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen2_5_VLProcessor"}
+    size = config["size"]
+    return config | names | {"min_pixels": size["shortest_edge"], "max_pixels": size["longest_edge"]}
 
 
 def _with_older_tokenizer_names(config: dict[str, Any]) -> dict[str, Any]:

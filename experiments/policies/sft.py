@@ -29,18 +29,16 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Batch:
+class Rows:
     """B sequences of up to L tokens, padded on the right: no real token looks at the padding that follows it.
 
     tokens: (B, L) int64. is_target: (B, L - 1) bool, where the next token belongs to a response.
-    targets: (T,) int64, those next tokens. mean_targets: T on average over batches; as the loss's divisor it
-    lets every token count alike, while a mean over the batch would favour short responses, which share one.
+    targets: (T,) int64, those next tokens.
     """
 
     tokens: torch.Tensor
     is_target: torch.Tensor
     targets: torch.Tensor
-    mean_targets: float
 
 
 def warm_up(
@@ -52,7 +50,28 @@ def warm_up(
 ) -> None:
     """Train `model` in place on `settings.steps` batches; the loss is over response tokens alone.
 
-    draw_examples: so many fresh examples. Raises RuntimeError when the loss is not finite.
+    draw_examples: so many fresh examples. Raises as `train` does.
+    """
+    batches = _batches(draw_examples, settings.batch_size, pad_token_id, random.Random(settings.seed))
+
+    def loss(step: int) -> torch.Tensor:
+        rows, mean_targets = next(batches)
+        hidden = model.base_model(input_ids=rows.tokens[:, :-1]).last_hidden_state
+        logits = model.get_output_embeddings()(hidden[rows.is_target])
+        return F.cross_entropy(logits, rows.targets, reduction="sum") / mean_targets
+
+    train(model, loss, settings, announce)
+
+
+def train(
+    model: PreTrainedModel,
+    loss_of: Callable[[int], torch.Tensor],
+    settings: SftSettings,
+    announce: Callable[[str], None],
+) -> None:
+    """`settings.steps` updates of `model` in place. loss_of: the loss of a step, from 1.
+
+    Raises RuntimeError when a loss is not finite.
     """
     optimizer = torch.optim.AdamW(
         model.parameters(),
@@ -61,15 +80,11 @@ def warm_up(
         weight_decay=settings.weight_decay,
         fused=True,
     )
-    batches = _batches(draw_examples, settings.batch_size, pad_token_id, random.Random(settings.seed))
     model.train()
     for step in range(1, settings.steps + 1):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(settings, step)
-        batch = next(batches)
-        hidden = model.base_model(input_ids=batch.tokens[:, :-1]).last_hidden_state
-        logits = model.get_output_embeddings()(hidden[batch.is_target])
-        loss = F.cross_entropy(logits, batch.targets, reduction="sum") / batch.mean_targets
+        loss = loss_of(step)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
@@ -93,22 +108,27 @@ def learning_rate(settings: SftSettings, step: int) -> float:
 
 def _batches(
     draw_examples: Callable[[int], Sequence[Example]], batch_size: int, pad_token_id: int, rng: random.Random
-) -> Iterator[Batch]:
-    """Batches of like length, so that little is padded: drawn by the pool, sorted, cut, and shuffled."""
+) -> Iterator[tuple[Rows, float]]:
+    """Batches of like length, so that little is padded: drawn by the pool, sorted, cut, and shuffled.
+
+    Beside each the number of targets on average over batches: as the loss's divisor it lets every token count
+    alike, while a mean over the batch would favour short responses, which share one.
+    """
     while True:
         pool = sorted(draw_examples(BATCHES_PER_POOL * batch_size), key=len)
         mean_targets = sum(len(example.response) for example in pool) / BATCHES_PER_POOL
         batches = [pool[start : start + batch_size] for start in range(0, len(pool), batch_size)]
         rng.shuffle(batches)
         for batch in batches:
-            yield _collate(batch, pad_token_id, mean_targets)
+            yield padded(batch, pad_token_id), mean_targets
 
 
-def _collate(examples: Sequence[Example], pad_token_id: int, mean_targets: float) -> Batch:
+def padded(examples: Sequence[Example], pad_token_id: int) -> Rows:
+    """The examples as rows, in their order."""
     width = max(map(len, examples))
     tokens = torch.full((len(examples), width), pad_token_id)
     is_target = torch.zeros((len(examples), width - 1), dtype=torch.bool)
     for row, example in enumerate(examples):
         tokens[row, : len(example)] = torch.tensor(example.prompt + example.response)
         is_target[row, len(example.prompt) - 1 : len(example) - 1] = True
-    return Batch(tokens, is_target, tokens[:, 1:][is_target], mean_targets)
+    return Rows(tokens, is_target, tokens[:, 1:][is_target])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,11 @@ from torch.nn import functional as F
 from transformers import Qwen2_5_VLForConditionalGeneration
 
 from experiments.policies.settings import VisionSftSettings
-from experiments.policies.sft import ANNOUNCE_EVERY, BATCHES_PER_POOL, Example, learning_rate
+from experiments.policies.sft import BATCHES_PER_POOL, Example, Rows, padded, train
 from fastrl.engines.reference.qwen_tower import QwenTower
+
+_PAD = 0
+"""Any token will do: none that counts looks at it."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +30,6 @@ class FigureExample:
     caption: Example
 
 
-@dataclass(frozen=True)
-class Rows:
-    """F sequences of up to L tokens, padded on the right, one for each figure.
-
-    is_target: (F, L - 1) bool, where the next token is learnt. targets: (T,) int64, those next tokens.
-    """
-
-    tokens: torch.Tensor
-    is_target: torch.Tensor
-    targets: torch.Tensor
-
-
 def warm_up(
     model: Qwen2_5_VLForConditionalGeneration,
     draw_examples: Callable[[int], Sequence[FigureExample]],
@@ -50,38 +40,20 @@ def warm_up(
     """Train `model` in place on `settings.steps` batches of figures, all of `grid` = (rows, columns) patches.
 
     The loss is the mean over the tokens of captions in the first `caption_steps` steps, over those of
-    responses from then on, while the tower stays as it is. Raises RuntimeError when it is not finite.
+    responses from then on, while the tower stays as it is. Raises as `experiments.policies.sft.train` does.
     """
-    optimizer = torch.optim.AdamW(
-        model.parameters(),
-        lr=settings.lr,
-        betas=settings.betas,
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
     batches = _batches(draw_examples, settings.batch_size, random.Random(settings.seed))
     positions = _Positions(model, grid)
-    model.train()
-    for step in range(1, settings.steps + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(settings, step)
+
+    def loss(step: int) -> torch.Tensor:
         examples = next(batches)
         reading = step <= settings.caption_steps
         with torch.set_grad_enabled(reading):
             features = positions.features(torch.stack([example.patches for example in examples]))
         said = [example.caption if reading else example.response for example in examples]
-        loss = _loss(model, _rows(said), features, positions)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
-        optimizer.step()
-        if not math.isfinite(loss.item()):
-            raise RuntimeError(
-                f"warm-up: the loss is {loss.item()} at step {step}; lower sft.lr = {settings.lr}"
-            )
-        if step % ANNOUNCE_EVERY == 0 or step == settings.steps:
-            announce(f"warm-up step {step}/{settings.steps}, loss {loss.item():.3f}")
-    model.eval()
+        return _loss(model, padded(said, _PAD), features, positions)
+
+    train(model, loss, settings, announce)
 
 
 class _Positions:
@@ -138,13 +110,3 @@ def _batches(
 
 def _width(example: FigureExample) -> int:
     return len(example.response)
-
-
-def _rows(examples: Sequence[Example]) -> Rows:
-    width = max(map(len, examples))
-    tokens = torch.zeros((len(examples), width), dtype=torch.int64)
-    is_target = torch.zeros((len(examples), width - 1), dtype=torch.bool)
-    for row, example in enumerate(examples):
-        tokens[row, : len(example)] = torch.tensor(example.prompt + example.response)
-        is_target[row, len(example.prompt) - 1 : len(example) - 1] = True
-    return Rows(tokens, is_target, tokens[:, 1:][is_target])

@@ -13,6 +13,7 @@ import yaml
 from transformers import AutoModelForImageTextToText, AutoTokenizer, Qwen2_5_VLForConditionalGeneration
 
 from eval.datasets import load_questions
+from eval.datasets.laptop_figures.figure import HEIGHT, WIDTH
 from eval.datasets.laptop_figures.problem import FIGURES, PicturedProblem, caption
 from eval.datasets.laptop_geometry.teacher import teacher_response
 from experiments.policies.laptop_vision import GRID, figure_patches
@@ -101,6 +102,17 @@ def test_warm_up_and_processor_see_the_same_patches(built: Path) -> None:
     seen = processor([problem.picture().convert("RGB") for problem in problems], return_tensors="pt")
     assert seen["image_grid_thw"].tolist() == [[1, *GRID]] * len(problems)
     torch.testing.assert_close(figure_patches(problems).flatten(0, 1), seen["pixel_values"])
+
+
+def test_larger_images_are_shrunk_by_the_names_of_either_version_of_transformers(built: Path) -> None:
+    processor = load_qwen_processor(built).image_processor
+    large = sample_of_problems(1)[0].picture().convert("RGB").resize((2 * WIDTH, 2 * HEIGHT))
+    assert processor([large], return_tensors="pt")["image_grid_thw"].tolist() == [[1, *GRID]]
+    saved = json.loads((built / "preprocessor_config.json").read_text())
+    assert (saved["min_pixels"], saved["max_pixels"]) == (
+        saved["size"]["shortest_edge"],
+        saved["size"]["longest_edge"],
+    )
 
 
 def test_the_chat_template_puts_a_question_between_its_image_and_the_answer(
