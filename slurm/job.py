@@ -9,7 +9,6 @@ them, by RAY_ADDRESS, and ends when Ray does on any.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -26,12 +25,12 @@ from experiments.stage import EXIT_CODES, record_death
 from experiments.status import StageError, changed, write_entry
 from slurm.client import SlurmError, call
 from slurm.ledger import JobArray, StageTask, Submission, read_submission
+from slurm.parent_death import end_with_parent
 from slurm.queue import TaskId
 from slurm.ray_nodes import LostNode, RayError, RayNodes
 from slurm.verdict import KILLED_KIND, STALLED_KIND
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
-_PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.5
 _LOCK_RETRY_SECONDS = 10.0
 _WAIT_FOR_END_SECONDS = 120.0
@@ -107,9 +106,8 @@ class _Job:
             time.sleep(_LOCK_RETRY_SECONDS)
 
     def _run_once(self) -> int:
-        self._process = subprocess.Popen(
-            self.task.command, env=self._environment, preexec_fn=_end_with_parent
-        )
+        # No stage runs on without its job.
+        self._process = subprocess.Popen(self.task.command, env=self._environment, preexec_fn=end_with_parent)
         if self._asked:
             self._process.terminate()
         code = self._wait()
@@ -245,11 +243,6 @@ class _Job:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
-
-
-def _end_with_parent() -> None:
-    """Ask Linux to end this process when the job's own is killed: no stage runs on without its job."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _killed(number: int) -> str:

@@ -21,10 +21,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from slurm.log_end import log_end
+from slurm.parent_death import end_with_parent
 
 _START_RAY = "from ray.scripts.scripts import main; main()"
 _PARTS = frozenset(("raylet", "gcs_server"))
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.5
 _LAST_LINES = 4
 _STOP_SECONDS = 8.0
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
         stdin=subprocess.DEVNULL,
         env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
         start_new_session=True,
-        preexec_fn=_end_with_parent,
+        preexec_fn=end_with_parent,
     )
     try:
         why = _watch(ray)
@@ -129,10 +130,6 @@ def _children(parent: int) -> dict[int, str]:
             if int(of) == parent and (state != "Z" or parent == os.getpid()):
                 found[int(path.parent.name)] = head.partition("(")[2]
     return found
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -102,8 +102,7 @@ def _unknown(groups: Mapping[tuple[str, str], list[tuple[str, Estimate]]]) -> di
 def _steps(config: Mapping[str, Any]) -> int | None:
     """Training steps, from the size of the training split as the data set's config has it."""
     dataset, training = config["dataset"], config["training"]
-    split = dataset["train_split"]
-    rows = dataset.get("splits", {}).get(split, {}).get("rows") if "splits" in dataset else None
+    rows = dataset.get("splits", {}).get(dataset["train_split"], {}).get("rows")
     return training["epochs"] * (rows // training["questions_per_step"]) if rows else None
 
 
