@@ -114,26 +114,67 @@ def main() -> None:
 
 def measure(selector: Selector, options: argparse.Namespace) -> dict[str, float]:
     """Mean wall seconds of each stage over the steps after the first."""
-    n = options.rollouts
+    engine = EngineSettings(
+        device=options.device,
+        dtype=options.dtype,
+        threads=options.threads,
+        micro_batch=options.micro_batch,
+        logprob_batch=options.logprob_batch,
+        sample_batch=options.questions * options.rollouts,
+        data_parallel=1,
+    )
+    rng = random.Random(0)
+    questions = [
+        Question(str(i), " ".join(f"w{rng.randrange(2, 512)}" for _ in range(options.prompt_tokens)), "")
+        for i in range(options.questions)
+    ]
+    shape = StepShape(options.rollouts, options.prompt_tokens, options.tokens, options.updates, options.steps)
+    return stage_seconds(selector, engine, random_policy(options), questions, shape, "timing_s")
+
+
+@dataclass(frozen=True)
+class StepShape:
+    """rollouts a question; tokens at most of a prompt and of a response; updates a step; steps in all, of
+    which the first warms up and is left out."""
+
+    rollouts: int
+    prompt_tokens: int
+    tokens: int
+    updates: int
+    steps: int
+
+
+def stage_seconds(
+    selector: Selector,
+    engine: EngineSettings,
+    policy: Policy,
+    questions: Sequence[Question],
+    shape: StepShape,
+    clock_name: str,
+) -> dict[str, float]:
+    """Mean seconds of each stage over the steps after the first, every step on all questions.
+
+    clock_name: "timing_s" for wall seconds, "cpu_s" for those of the process's CPU time.
+    """
     method = Method(
         objective=Grpo(clip_low=0.2, clip_high=0.2, kl_coef=0.01, epsilon=1e-6),
         prompts=AllPrompts(),
-        rollouts=Fixed(n=n),
+        rollouts=Fixed(n=shape.rollouts),
         selector=selector,
         prune="before_logprob",
     )
     training = TrainingSettings(
-        epochs=options.steps,
-        questions_per_step=options.questions,
-        max_prompt_tokens=options.prompt_tokens,
-        max_response_tokens=options.tokens,
+        epochs=shape.steps,
+        questions_per_step=len(questions),
+        max_prompt_tokens=shape.prompt_tokens,
+        max_response_tokens=shape.tokens,
         temperature=1.0,
         learning_rate=1e-6,
         betas=(0.9, 0.999),
         weight_decay=0.01,
         max_grad_norm=1.0,
         warmup_steps=0,
-        updates=options.updates,
+        updates=shape.updates,
         update_mode="fixed",
         validate_every=0,
         validation_samples=1,
@@ -142,31 +183,16 @@ def measure(selector: Selector, options: argparse.Namespace) -> dict[str, float]
         record_rollouts_every=0,
         on_bad_reward="error",
     )
-    engine = EngineSettings(
-        device=options.device,
-        dtype=options.dtype,
-        threads=options.threads,
-        micro_batch=options.micro_batch,
-        logprob_batch=options.logprob_batch,
-        sample_batch=options.questions * n,
-        data_parallel=1,
-    )
-    policy = random_policy(options)
-    rng = random.Random(0)
-    questions = [
-        Question(str(i), " ".join(f"w{rng.randrange(2, 512)}" for _ in range(options.prompt_tokens)), "")
-        for i in range(options.questions)
-    ]
     run = prepare_run(method, training, engine, policy, questions, varied_reward, seed=0)
     state = RunState(0, DataPosition(0, 0), initial_method_state(method))
     totals = dict.fromkeys((*WORK, "step"), 0.0)
-    for step in range(options.steps):
-        clock = StageClock(policy.device)
-        state = run_step(run, state, options.steps, clock).state
+    for step in range(shape.steps):
+        clock = StageClock(run.policy.device)
+        state = run_step(run, state, shape.steps, clock).state
         if step:
             record = clock.record()
             for stage in totals:
-                totals[stage] += record[f"timing_s/{stage}"] / (options.steps - 1)
+                totals[stage] += record[f"{clock_name}/{stage}"] / (shape.steps - 1)
     return totals
 
 

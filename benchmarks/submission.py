@@ -1,6 +1,6 @@
 """Seconds to bring a study into a Slurm queue: as `fastrl submit` does it, and in other ways.
 
-  fastrl cluster up && eval "$(fastrl cluster env)"
+  fastrl cluster up && eval "$(fastrl cluster env)"          without a cluster there is nothing to measure
   python benchmarks/submission.py --cells 500 --others 20
 
 The jobs are told to begin in an hour and are cancelled again. The other ways send `--others` trivial jobs:
@@ -23,7 +23,7 @@ from experiments.plan import write_plan
 from experiments.stage import STAGES
 from experiments.study import plan_study
 from slurm.cancel import cancel
-from slurm.client import call
+from slurm.client import SlurmError, call
 from slurm.overview import study_overview
 from slurm.submit import Request, submit_study
 
@@ -46,6 +46,11 @@ def main() -> None:
         "--hydra-python", default=sys.executable, help="an interpreter that has hydra-submitit-launcher"
     )
     given = parser.parse_args()
+    try:
+        call(["sinfo", "--version"])
+    except SlurmError as error:
+        print(f"left out: {error}")
+        return
     with tempfile.TemporaryDirectory(prefix="submission-") as folder:
         _fastrl(Path(folder), given.cells)
         ways: dict[str, Callable[[Path, int], str]] = {

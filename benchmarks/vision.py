@@ -23,21 +23,14 @@ from typing import Any
 import torch
 from PIL import Image
 
-from benchmarks.gpu_step import MdapAtShare, varied_reward
+from benchmarks.gpu_step import MdapAtShare, StepShape, stage_seconds
 from experiments.policies.qwen_vision import SPECIAL, qwen_vision_model, save_qwen_vision
 from experiments.policies.settings import LlamaSizes, QwenVisionSizes, TowerSizes
 from experiments.policies.tokenizer import train_tokenizer
-from fastrl.engines.reference.clock import WORK, StageClock
-from fastrl.engines.reference.data_order import DataPosition
+from fastrl.engines.reference.clock import WORK
 from fastrl.engines.reference.policy import Policy, load_policy
-from fastrl.engines.reference.run import prepare_run
-from fastrl.engines.reference.settings import TrainingSettings, VisionEngineSettings
-from fastrl.engines.reference.step import RunState, run_step
-from fastrl.filters.all import AllPrompts
-from fastrl.method import Method, initial_method_state
-from fastrl.objectives.grpo import Grpo
+from fastrl.engines.reference.settings import VisionEngineSettings
 from fastrl.rollouts import Question
-from fastrl.schedules.fixed import Fixed
 from fastrl.selectors.all import KeepAll
 from fastrl.selectors.base import Selector
 
@@ -117,57 +110,19 @@ def step_seconds(
     options: argparse.Namespace, size: tuple[int, int], frozen: bool, selector: Selector
 ) -> dict[str, float]:
     """Mean CPU seconds of each stage over the steps after the first."""
-    n = options.rollouts
-    method = Method(
-        objective=Grpo(clip_low=0.2, clip_high=0.2, kl_coef=0.01, epsilon=1e-6),
-        prompts=AllPrompts(),
-        rollouts=Fixed(n=n),
-        selector=selector,
-        prune="before_logprob",
-    )
-    training = TrainingSettings(
-        epochs=options.steps,
-        questions_per_step=options.questions,
-        max_prompt_tokens=1024,
-        max_response_tokens=options.max_tokens,
-        temperature=1.0,
-        learning_rate=1e-6,
-        betas=(0.9, 0.999),
-        weight_decay=0.0,
-        max_grad_norm=1.0,
-        warmup_steps=0,
-        updates=options.updates,
-        update_mode="fixed",
-        validate_every=0,
-        validation_samples=1,
-        checkpoint_every=0,
-        keep_checkpoints=1,
-        record_rollouts_every=0,
-        on_bad_reward="error",
-    )
     engine = VisionEngineSettings(
         device="cpu",
         dtype="float32",
         threads=options.threads,
         micro_batch=32,
         logprob_batch=32,
-        sample_batch=options.questions * n,
+        sample_batch=options.questions * options.rollouts,
         data_parallel=1,
         freeze_vision_tower=frozen,
         image_cache_mb=CACHE_MB,
     )
-    questions = asked(options, size)
-    run = prepare_run(method, training, engine, loaded(options), questions, varied_reward, seed=0)
-    state = RunState(0, DataPosition(0, 0), initial_method_state(method))
-    totals = dict.fromkeys(FIELDS, 0.0)
-    for step in range(options.steps):
-        clock = StageClock(run.policy.device)
-        state = run_step(run, state, options.steps, clock).state
-        if step:
-            record = clock.record()
-            for stage in totals:
-                totals[stage] += record[f"cpu_s/{stage}"] / (options.steps - 1)
-    return totals
+    shape = StepShape(options.rollouts, 1024, options.max_tokens, options.updates, options.steps)
+    return stage_seconds(selector, engine, loaded(options), asked(options, size), shape, "cpu_s")
 
 
 def loaded(options: argparse.Namespace) -> Policy:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from experiments.policies.settings import BUILT_POLICIES, LaptopVision
 from experiments.schema import METHOD_PARTS, Problem
 from fastrl.engines.easyr1.settings import EASYR1_ENGINES, easyr1_settings
 from fastrl.engines.easyr1.translation import easyr1_problems
@@ -23,7 +24,12 @@ def impossible_combinations(config: Mapping[str, Any]) -> list[Problem]:
     problems = [_method_problem(complaint) for complaint in method_problems(config["method"])]
     if problems:
         return problems
-    return [*_engine_problems(config), *_batch_problems(config), *_length_problems(config)]
+    return [
+        *_policy_problems(config),
+        *_engine_problems(config),
+        *_batch_problems(config),
+        *_length_problems(config),
+    ]
 
 
 def misnamed_files(config: Mapping[str, Any], choices: Mapping[str, Any]) -> list[Problem]:
@@ -43,6 +49,28 @@ def misnamed_files(config: Mapping[str, Any], choices: Mapping[str, Any]) -> lis
 def _method_problem(complaint: str) -> Problem:
     key = _KEY.match(complaint)
     return Problem(key[0] if key else "method", complaint, "")
+
+
+def _policy_problems(config: Mapping[str, Any]) -> list[Problem]:
+    """Data, engines and benchmarks that a policy built here can't be used with."""
+    model, engine = config["model"], config["engine"]["name"]
+    if model["kind"] != "built":
+        return []
+    policy = BUILT_POLICIES[model["builder"]]
+    problems = []
+    if config["dataset"]["source"] != policy.warm_up_set:
+        what = (
+            f"model={model['name']} is warmed up on {policy.warm_up_set}, not on {config['dataset']['name']}"
+        )
+        problems.append(Problem("dataset", what, f"choose dataset={policy.warm_up_set}, or another model"))
+    if engine not in (policy.engine, *EASYR1_ENGINES):
+        what = f"engine={engine} is not for model={model['name']}"
+        problems.append(Problem("engine", what, f"choose engine={policy.engine}"))
+    for name, benchmark in config["benchmarks"].items():
+        if benchmark["dataset"].get("source") == LaptopVision.warm_up_set and policy is not LaptopVision:
+            what = f"benchmark {name} shows images, and model={model['name']} sees none"
+            problems.append(Problem(f"benchmarks.{name}", what, "choose the benchmarks by benchmark=[...]"))
+    return problems
 
 
 def _engine_problems(config: Mapping[str, Any]) -> list[Problem]:
@@ -94,13 +122,15 @@ def _batch_problems(config: Mapping[str, Any]) -> list[Problem]:
 
 def _length_problems(config: Mapping[str, Any]) -> list[Problem]:
     """Token budgets beyond the positions that a policy built here has."""
-    positions = config["model"].get("architecture", {}).get("max_positions")
+    architecture = config["model"].get("architecture", {})
+    path = "architecture.text" if "text" in architecture else "architecture"
+    positions = architecture.get("text", architecture).get("max_positions")
     prompt, response = config["training"]["max_prompt_tokens"], config["training"]["max_response_tokens"]
     if positions is None or prompt + response <= positions:
         return []
     what = (
         f"training.max_prompt_tokens={prompt} and training.max_response_tokens={response} exceed "
-        f"model.architecture.max_positions={positions}"
+        f"model.{path}.max_positions={positions}"
     )
     return [
         Problem("training.max_response_tokens", what, f"use at most {positions - prompt} response tokens")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from eval.preparation.settings import PreparationSettings
+from eval.preparation.settings import SETTINGS, PreparationSettings
 from eval.rewards.settings import BoxedAccuracyFormatSettings
 
 
@@ -140,6 +140,12 @@ class PublicSettings:
         }
         return cls(**sections)
 
+
+PREPARED_SETTINGS: dict[str, type[PreparationSettings] | type[LaptopFiguresSettings]] = {
+    **SETTINGS,
+    "laptop_figures": LaptopFiguresSettings,
+}
+"""The sets that are kept as parquet files, by `source`."""
 
 DatasetSettings = LaptopGeometrySettings | LaptopFiguresSettings | PreparationSettings
 """Any data-set config that training reads, told apart by `source`."""

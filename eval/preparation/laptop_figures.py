@@ -9,12 +9,16 @@ from pathlib import Path
 from eval.datasets.laptop_figures.problem import FIGURES, PicturedProblem, prompt
 from eval.datasets.laptop_geometry.problem import Problem
 from eval.datasets.laptop_geometry.splits import SPLITS, split_problems
+from eval.datasets.records import DataError
 from eval.datasets.settings import LaptopFiguresSettings
 from eval.preparation.base import SourceQuestion, SourceSplits, source_question
 
 
 def source_splits(settings: LaptopFiguresSettings, folder: Path | None) -> SourceSplits:
-    """All splits of the settings; `folder` is not read. Raises ValueError when problems are too few."""
+    """All splits of the settings. Raises DataError for a folder to read from, ValueError when problems are
+    too few."""
+    if folder is not None:
+        raise DataError("laptop_figures is drawn, not read from files; leave --from out")
     problems = {split: split_problems(settings.splits, split, FIGURES) for split in SPLITS}
     return SourceSplits(
         sizes={split: len(drawn) for split, drawn in problems.items()},

@@ -1,6 +1,6 @@
 """Compare tracked runs: the last value of a metric, averaged over the runs with the same tags.
 
-  fastrl compare study=laptop metric=eval/laptop_geometry/t1/accuracy by=method,tau
+  fastrl compare study=laptop metric=eval/laptop_figures/t1/accuracy by=method,tau
   fastrl compare study=laptop metric=actor/entropy by=label --plot entropy.png
 
 Tags: method, model, dataset, seed, tau, engine, label, group, arm, git_commit. Track the study first.
@@ -31,7 +31,7 @@ def execute(arguments: Namespace) -> int:
         raise UserError(
             "A comparison needs a study and a metric.",
             "command line",
-            "for example study=laptop metric=eval/laptop_geometry/t1/accuracy by=method",
+            "for example study=laptop metric=eval/laptop_figures/t1/accuracy by=method",
         )
     plot_format = arguments.plot.suffix.removeprefix(".") if arguments.plot else ""
     if arguments.plot and plot_format not in _PLOT_FORMATS:

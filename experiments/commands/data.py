@@ -4,6 +4,7 @@ fastrl data prepare geometry3k                        from the Hugging Face hub
 fastrl data prepare geoqa8k_r1v --from FOLDER         from a folder in hub layout, no network needed
 fastrl data prepare math dataset.split=official       7,500 + 5,000 instead of 11,250 + 1,250
 fastrl data prepare os_atlas --from FOLDER --to FOLDER
+fastrl data prepare laptop_figures                    drawn here
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from experiments.commands.arguments import (
     add_config_folders,
     add_words,
     refuse_overrides,
-    results_root,
     sorted_words,
 )
 from experiments.errors import UserError, did_you_mean, listed
@@ -40,35 +40,45 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(arguments: Namespace) -> int:
+    from eval.datasets import parquet_folder
+
     words = sorted_words(arguments.words, bare=True)
     refuse_overrides(words, ("dataset", "paths"), "preparing a set reads its dataset config alone")
     name = _named_set(words, arguments.config_dir)
-    target = (arguments.target or results_root(words.overrides) / "data" / name).expanduser()
+    config = _dataset_config(name, words, arguments.config_dir)
+    target = arguments.target or parquet_folder(config)
+    assert target is not None  # every set that can be prepared has one
+    target = target.expanduser()
     if "@" in str(target):
         raise UserError(
             f'"{target}" has an @ in it, which EasyR1 takes for the start of a split.',
             "--to",
             "choose another folder",
         )
-    card = _prepare(name, words, arguments.config_dir, arguments.source, target)
+    card = _prepare(config, arguments.source, target)
     for split, facts in card["splits"].items():
-        print(f"{split:<10} {facts['questions']:>7,} questions  {target / facts['file']}")
-    print(f"data card  {target / 'data_card.md'}")
+        print(f"{split:<13} {facts['questions']:>7,} questions  {target / facts['file']}")
+    print(f"{'data card':<33}{target / 'data_card.md'}")
     return 0
 
 
-def _prepare(
-    name: str, words: Words, config_folders: list[Path], source: Path | None, target: Path
-) -> Mapping[str, Any]:
-    from eval.datasets.records import DataError
-    from eval.preparation.prepare import prepare
-    from eval.preparation.settings import SETTINGS
-    from experiments.atomic_files import write_error
+def _dataset_config(name: str, words: Words, config_folders: list[Path]) -> Mapping[str, Any]:
     from experiments.compose import compose_cell
+
+    # The rest of a cell does not matter here, but has to fit any data set.
+    cell = ["model=hub", "model.path=any", f"dataset={name}", *words.overrides]
+    config: Mapping[str, Any] = compose_cell(cell, config_folders)["dataset"]
+    return config
+
+
+def _prepare(config: Mapping[str, Any], source: Path | None, target: Path) -> Mapping[str, Any]:
+    from eval.datasets.records import DataError
+    from eval.datasets.settings import PREPARED_SETTINGS
+    from eval.preparation.prepare import prepare
+    from experiments.atomic_files import write_error
     from experiments.schema import build_settings
 
-    config = compose_cell([f"dataset={name}", *words.overrides], config_folders)["dataset"]
-    settings, _ = build_settings(SETTINGS[config["source"]], config)  # composing has checked it
+    settings, _ = build_settings(PREPARED_SETTINGS[config["source"]], config)  # composing has checked it
     assert settings is not None
     try:
         return prepare(settings, source.expanduser() if source else None, target)

@@ -39,10 +39,10 @@ def build(
     the folder can't be written.
     """
     settings = LaptopLlama.from_mapping(model_config)
-    if dataset_config["source"] != "laptop_geometry":
+    if dataset_config["source"] != settings.warm_up_set:
         raise ValueError(
-            f"model {settings.name!r} is warmed up on laptop_geometry and knows nothing of data set "
-            f"{dataset_config['name']!r}; choose dataset=laptop_geometry, or a model with kind: hub"
+            f"model {settings.name!r} is warmed up on {settings.warm_up_set} and knows nothing of data set "
+            f"{dataset_config['name']!r}; choose dataset={settings.warm_up_set}, or a model with kind: hub"
         )
     in_domain, out_of_domain = warmup_pools(LaptopGeometrySplits.from_mapping(dataset_config["splits"]))
     teacher = settings.sft.teacher

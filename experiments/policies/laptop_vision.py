@@ -62,10 +62,10 @@ def build(
     a data set that it does not know how to warm up on, OSError when the folder can't be written.
     """
     settings = LaptopVision.from_mapping(model_config)
-    if dataset_config["source"] != "laptop_figures":
+    if dataset_config["source"] != settings.warm_up_set:
         raise ValueError(
-            f"model {settings.name!r} is warmed up on laptop_figures and knows nothing of data set "
-            f"{dataset_config['name']!r}; choose dataset=laptop_figures, or a model with kind: hub"
+            f"model {settings.name!r} is warmed up on {settings.warm_up_set} and knows nothing of data set "
+            f"{dataset_config['name']!r}; choose dataset={settings.warm_up_set}, or a model with kind: hub"
         )
     splits = LaptopGeometrySplits.from_mapping(dataset_config["splits"])
     in_domain, out_of_domain = warmup_pools(splits, FIGURES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from eval.datasets.laptop_geometry.teacher import TeacherShares
 
@@ -64,7 +64,14 @@ class SftSettings:
 
 @dataclass(frozen=True)
 class LaptopLlama:
-    """A tiny policy that is built here, once, by `experiments.policies.laptop_llama`."""
+    """A tiny policy that is built here, once, by `experiments.policies.laptop_llama`.
+
+    warm_up_set: the `source` of the data it is warmed up on, and knows the words of. engine: the embedded
+    engine's config for it.
+    """
+
+    warm_up_set: ClassVar[str] = "laptop_geometry"
+    engine: ClassVar[str] = "reference"
 
     name: str
     label: str
@@ -116,7 +123,10 @@ class VisionSftSettings(SftSettings):
 
 @dataclass(frozen=True)
 class LaptopVision:
-    """A tiny policy that sees, built here, once, by `experiments.policies.laptop_vision`."""
+    """A tiny policy that sees, built once by `experiments.policies.laptop_vision`; see `LaptopLlama`."""
+
+    warm_up_set: ClassVar[str] = "laptop_figures"
+    engine: ClassVar[str] = "reference_vision"
 
     name: str
     label: str
@@ -138,6 +148,12 @@ class LaptopVision:
         sections["sft"] = VisionSftSettings(**sft)
         return cls(**sections)
 
+
+BUILT_POLICIES: dict[str, type[LaptopLlama] | type[LaptopVision]] = {
+    "laptop_llama": LaptopLlama,
+    "laptop_vision": LaptopVision,
+}
+"""Policies that are built here, by `builder`."""
 
 ModelSettings = HubModel | LaptopLlama | LaptopVision
 """Any model config, told apart by `kind` and, when built, by `builder`."""

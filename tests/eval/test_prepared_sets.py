@@ -27,6 +27,8 @@ from eval.rewards import build_reward
 from experiments.compose import compose_cell
 from experiments.identity import run_id
 
+POLICY = ["model=hub", "model.path=owner/policy"]
+
 
 @pytest.fixture(scope="module")
 def math_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -37,7 +39,7 @@ def math_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dataset(name: str, root: Path) -> dict[str, Any]:
-    config: dict[str, Any] = compose_cell([f"dataset={name}", f"paths.root={root}"])["dataset"]
+    config: dict[str, Any] = compose_cell([*POLICY, f"dataset={name}", f"paths.root={root}"])["dataset"]
     return config
 
 
@@ -53,7 +55,9 @@ def test_training_reads_the_set_where_preparing_puts_it(math_set: Path) -> None:
 
 
 def test_where_the_data_lie_is_not_part_of_a_runs_identity(math_set: Path, tmp_path: Path) -> None:
-    here, there = (compose_cell(["dataset=math", f"paths.root={root}"]) for root in (math_set, tmp_path))
+    here, there = (
+        compose_cell([*POLICY, "dataset=math", f"paths.root={root}"]) for root in (math_set, tmp_path)
+    )
     assert here["dataset"]["root"] != there["dataset"]["root"]
     assert run_id(here) == run_id(there)
 

@@ -34,7 +34,13 @@ def step_rollouts(step: int, question_ids: tuple[str, ...], vocabulary: int = 18
 def recorded_run(root: Path, recorded: bool = True) -> RunDirectory:
     """Four steps in two epochs; a step costs a second a token in each stage."""
     settings = {"questions_per_step": QUESTIONS, "record_rollouts_every": int(recorded)}
-    config = compose_cell(["method=grpo", *(f"training.{key}={value}" for key, value in settings.items())])
+    policy = [
+        "model=laptop_llama",
+        "dataset=laptop_geometry",
+        "engine=reference",
+        "benchmark=laptop_geometry",
+    ]
+    config = compose_cell([*policy, *(f"training.{key}={value}" for key, value in settings.items())])
     run = RunDirectory(root / "runs" / "grpo-recorded")
     run.path.mkdir(parents=True)
     run.config_path.write_text(yaml.safe_dump(config), encoding="utf-8")

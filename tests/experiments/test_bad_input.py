@@ -134,6 +134,28 @@ def test_token_budget_beyond_the_policy() -> None:
     assert "at most" in error.way_out
 
 
+@pytest.mark.parametrize(
+    ("overrides", "key", "way_out"),
+    [
+        (["dataset=geometry3k"], "warmed up on laptop_figures, not on geometry3k", "dataset=laptop_figures"),
+        (["engine=reference"], "engine=reference is not for", "engine=reference_vision"),
+        (
+            ["model=laptop_llama", "dataset=laptop_geometry", "engine=reference", "benchmark=laptop_figures"],
+            "benchmark laptop_figures shows images",
+            "benchmark=",
+        ),
+    ],
+)
+def test_what_a_laptop_policy_is_not_made_for(overrides: list[str], key: str, way_out: str) -> None:
+    error = error_of(*overrides)
+    assert key in error.what
+    assert way_out in error.way_out
+
+
+def test_a_laptop_policy_rehearses_on_the_other_engine() -> None:
+    assert compose_cell(["engine=easyr1_cpu"])["engine"]["name"] == "easyr1_cpu"
+
+
 def test_several_mistakes_are_listed_together() -> None:
     error = error_of("training.epochs=x", "training.learning_rate=y")
     assert "training.epochs" in error.what

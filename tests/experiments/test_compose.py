@@ -49,9 +49,11 @@ def test_every_option_of_every_group_composes(group: str, option: str) -> None:
         "hub": ["model.path=owner/policy"],
         "paper": ["training.epochs=3"],
     }
-    # The laptop's policy has no room for the paper's prompts and responses.
-    policy = ["model=hub", "model.path=owner/policy"] if option.startswith("paper") else []
-    config = compose_cell([f"{group}={option}", *policy, *left_to_the_user.get(option, [])])
+    # A laptop policy has no room for the paper's prompts and responses, and goes with one data set.
+    policy = ["model=hub", "model.path=owner/policy"] if group in ("dataset", "engine", "training") else []
+    words = ["dataset=laptop_geometry", "engine=reference", "benchmark=laptop_geometry"]
+    own = words if option == "laptop_llama" else []
+    config = compose_cell([*policy, f"{group}={option}", *own, *left_to_the_user.get(option, [])])
     assert config[group]["name"] == option
 
 
@@ -64,7 +66,7 @@ def test_default_cell_is_grpo_on_the_laptop_benchmarks() -> None:
     config = compose_cell([])
     assert config["method"]["name"] == "grpo"
     assert config["seed"] == 0
-    assert list(config["benchmarks"]) == ["laptop_geometry", "laptop_geometry_ood"]
+    assert list(config["benchmarks"]) == ["laptop_figures", "laptop_figures_ood", "laptop_figures_shuffled"]
 
 
 def test_tau_shorthand_reaches_every_mdap_selector() -> None:
@@ -89,12 +91,8 @@ def test_composing_one_cell_leaves_the_next_one_alone() -> None:
 def test_hydra_override_forms_work() -> None:
     assert compose_cell(["training.betas=[0.5,0.6]"])["training"]["betas"] == [0.5, 0.6]
     assert compose_cell(["++training.epochs=2"])["training"]["epochs"] == 2
-    assert (
-        "t1"
-        not in compose_cell(["~benchmarks.laptop_geometry.decodings.t1"])["benchmarks"]["laptop_geometry"][
-            "decodings"
-        ]
-    )
+    benchmarks = compose_cell(["~benchmarks.laptop_figures.decodings.t1"])["benchmarks"]
+    assert "t1" not in benchmarks["laptop_figures"]["decodings"]
     assert compose_cell(["method=fastrl", "method/selector=all"])["method"]["selector"]["name"] == "all"
 
 

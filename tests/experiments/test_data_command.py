@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eval.datasets import load_questions, parquet_folder
 from eval.preparation.prepare import read_card
 from experiments.cli import main
+from experiments.compose import compose_cell
 
 ROOT = Path(__file__).parents[2]
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -55,6 +57,20 @@ def test_a_set_is_prepared_from_a_folder_into_the_results_folder(
     assert main(words) == 0  # again: the same files, no complaint
 
 
+def test_the_laptops_figures_are_drawn_where_training_looks_for_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = "dataset.splits.sizes={train: 32, selection: 8, validation: 8, out_of_domain: 8}"
+    root = f"paths.root={tmp_path}"
+    assert main(["data", "prepare", "laptop_figures", root, sizes]) == 0
+    config = compose_cell([root, sizes])["dataset"]
+    folder = parquet_folder(config)
+    assert folder is not None and f"32 questions  {folder / 'train.parquet'}" in capsys.readouterr().out
+    assert len(load_questions(config, "train")) == 32
+    assert main(["data", "prepare", "laptop_figures", root, sizes, "--to", str(tmp_path / "own")]) == 0
+    assert (tmp_path / "own/train.parquet").read_bytes() == (folder / "train.parquet").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -66,6 +82,7 @@ def test_a_set_is_prepared_from_a_folder_into_the_results_folder(
         (["data", "prepare", "math", "seed=1"], 2, '"seed=1" changes nothing here'),
         (["data", "prepare", "math", "dataset.split=half"], 2, "dataset.split"),
         (["data", "prepare", "math", "--to", "a@b"], 2, "EasyR1"),
+        (["data", "prepare", "laptop_figures", "--from", "."], 1, "drawn, not read from files"),
         (["data", "prepare", "math", "--from", "/nowhere/at/all"], 1, "there is no folder /nowhere/at/all"),
     ],
 )

@@ -50,7 +50,7 @@ def shuffled(value: Any, order: st.DataObject) -> Any:
 
 def test_run_id_names_method_model_dataset_and_seed() -> None:
     prefix, _, digest = run_id(FASTRL).rpartition("-")
-    assert prefix == "fastrl-laptop_llama-laptop_geometry-s3"
+    assert prefix == "fastrl-laptop_qwen2_5_vl-laptop_figures-s3"
     assert len(digest) == 10
     assert int(digest, 16) >= 0
 

@@ -70,10 +70,11 @@ def test_every_study_plans(study: str) -> None:
     assert plan.baseline in labels | {cell.method for cell in plan.cells}
 
 
-def test_laptop_compares_six_methods_and_three_taus_on_two_seeds() -> None:
-    plan, _ = plan_study("laptop", [], Path("results"))
+@pytest.mark.parametrize(("study", "third_seed"), [("laptop", ("GRPO", "FastRL")), ("laptop_text", ())])
+def test_laptop_compares_six_methods_and_three_taus(study: str, third_seed: tuple[str, ...]) -> None:
+    plan, _ = plan_study(study, [], Path("results"))
     assert seeds_by_label(plan) == {
-        label: [0, 1]
+        label: [0, 1, 2] if label in third_seed else [0, 1]
         for label in (
             "GRPO", "DAPO", "GSPO", "CPPO", "GRESO", "FastRL", "FastRL τ=0.6", "FastRL τ=1",
         )

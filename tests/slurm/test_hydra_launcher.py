@@ -15,6 +15,7 @@ from experiments.cli import main
 
 PROJECT = Path(__file__).parents[2]
 TINY = (
+    *("model=laptop_llama", "dataset=laptop_geometry", "training=laptop", "engine=reference"),
     *("model.sft.steps=20", "model.sft.batch_size=64", "model.tokenizer.corpus_size=600"),
     *("training.epochs=1", "training.questions_per_step=8", "training.updates=2"),
     *("training.validate_every=0", "benchmark=[laptop_geometry]"),
