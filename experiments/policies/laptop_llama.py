@@ -6,8 +6,8 @@ It solves a little under half of the problems when sampled once and nearly all w
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from experiments.policies.saving import system_errors
 from experiments.policies.settings import LaptopLlama, LlamaSizes, TokenizerSettings
 from experiments.policies.sft import Example, warm_up
 from experiments.policies.tokenizer import train_tokenizer
+from experiments.policies.warm_up_data import check_warm_up_set, written_numbers
 
 
 def build(
@@ -39,11 +40,7 @@ def build(
     the folder can't be written.
     """
     settings = LaptopLlama.from_mapping(model_config)
-    if dataset_config["source"] != settings.warm_up_set:
-        raise ValueError(
-            f"model {settings.name!r} is warmed up on {settings.warm_up_set} and knows nothing of data set "
-            f"{dataset_config['name']!r}; choose dataset={settings.warm_up_set}, or a model with kind: hub"
-        )
+    check_warm_up_set(settings, dataset_config)
     in_domain, out_of_domain = warmup_pools(LaptopGeometrySplits.from_mapping(dataset_config["splits"]))
     teacher = settings.sft.teacher
     tokenizer = _tokenizer(settings.tokenizer, in_domain | out_of_domain, teacher)
@@ -85,19 +82,8 @@ def _tokenizer(settings: TokenizerSettings, pools: Pools, teacher: TeacherShares
     for _ in range(settings.corpus_size):
         problem = _draw_problem(pools, rng)
         texts += [prompt(problem), teacher_response(problem, teacher, rng)]
-    return train_tokenizer(texts, _numbers(pools), settings.vocab_size, settings.max_token_length)
-
-
-def _numbers(pools: Pools) -> set[int]:
-    """Every number that occurs in a problem, its solution or its mistake."""
-    numbers: set[int] = set()
-    for problems in pools.values():
-        for problem in problems:
-            written = [problem.text]
-            for solution in (problem.solution, problem.mistake):
-                written += [solution.reason, *solution.equations, str(solution.result)]
-            numbers.update(int(digits) for digits in re.findall(r"\d+", " ".join(written)))
-    return numbers
+    numbers = written_numbers(chain.from_iterable(pools.values()), lambda problem: problem.text)
+    return train_tokenizer(texts, numbers, settings.vocab_size, settings.max_token_length)
 
 
 def _model(sizes: LlamaSizes, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from experiments.policies.settings import LaptopVision, TokenizerSettings
 from experiments.policies.sft import Example
 from experiments.policies.tokenizer import train_tokenizer
 from experiments.policies.vision_sft import FigureExample, warm_up
+from experiments.policies.warm_up_data import check_warm_up_set, written_numbers
 
 GRID = (HEIGHT // PATCH, WIDTH // PATCH)
 """Patches of a figure: rows, columns."""
@@ -62,11 +63,7 @@ def build(
     a data set that it does not know how to warm up on, OSError when the folder can't be written.
     """
     settings = LaptopVision.from_mapping(model_config)
-    if dataset_config["source"] != settings.warm_up_set:
-        raise ValueError(
-            f"model {settings.name!r} is warmed up on {settings.warm_up_set} and knows nothing of data set "
-            f"{dataset_config['name']!r}; choose dataset={settings.warm_up_set}, or a model with kind: hub"
-        )
+    check_warm_up_set(settings, dataset_config)
     splits = LaptopGeometrySplits.from_mapping(dataset_config["splits"])
     in_domain, out_of_domain = warmup_pools(splits, FIGURES)
     tokenizer = _tokenizer(settings.tokenizer, in_domain | out_of_domain, settings.sft.teacher)
@@ -141,15 +138,6 @@ def _tokenizer(settings: TokenizerSettings, pools: Pools, teacher: TeacherShares
         problem = _draw_problem(pools, rng)
         texts += [problem.text, caption(problem), teacher_response(problem, teacher, rng)]
     texts.append(CAPTION_QUESTION.replace(IMAGE_MARK, ""))
-    return train_tokenizer(texts, _numbers(pools), settings.vocab_size, settings.max_token_length, SPECIAL)
-
-
-def _numbers(pools: Pools) -> set[int]:
-    """Every number that occurs in a figure, a solution or a mistake."""
-    numbers: set[int] = set()
-    for problem in {each.exercise: each for problems in pools.values() for each in problems}.values():
-        written = [*map(str, problem.given)]
-        for solution in (problem.solution, problem.mistake):
-            written += [solution.reason, *solution.equations, str(solution.result)]
-        numbers.update(int(digits) for digits in re.findall(r"\d+", " ".join(written)))
-    return numbers
+    exercises = {each.exercise: each for each in chain.from_iterable(pools.values())}
+    numbers = written_numbers(exercises.values(), lambda problem: " ".join(map(str, problem.given)))
+    return train_tokenizer(texts, numbers, settings.vocab_size, settings.max_token_length, SPECIAL)
