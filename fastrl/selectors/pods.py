@@ -12,35 +12,19 @@ from fastrl.advantages import subset_advantages
 from fastrl.groups import check_finite
 from fastrl.rollouts import FloatArray, Rollouts
 from fastrl.selectors.base import Selection
+from fastrl.selectors.kept_subset import KeptSubset
 
 
 @dataclass(frozen=True)
-class Pods:
+class Pods(KeptSubset):
     """Max-variance down-sampling (arXiv 2504.13818): of each group the `keep` trajectories whose rewards have
     the largest variance; their advantages are computed from their own rewards, as in the authors' code.
 
     The best subset is always a number of the lowest rewards and the rest of the highest (the paper's
     theorem), so after sorting all splits are tried with running sums: O(G log G) per group, exact. Ties:
     rewards are ordered by value, then index; of splits with equal variance the one with the most of the low
-    end, which of right-or-wrong rewards keeps the lowest indices.
-
-    keep: at least 1; a group that lost trajectories keeps what it has, up to this number.
-    std_normalise, epsilon: the advantages of the kept, see `fastrl.advantages.group_advantages`; as the
-        objective has them, because a selector does not see the objective. The authors' code adds 1e-4.
+    end, which of right-or-wrong rewards keeps the lowest indices. The authors' code adds 1e-4 for epsilon.
     """
-
-    keep: int
-    std_normalise: bool
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        if self.keep < 1:
-            raise ValueError(f"keep={self.keep}; at least 1 trajectory of a group must be kept")
-        if self.epsilon < 0:
-            raise ValueError(f"epsilon={self.epsilon}; it is added to a deviation, so it must be at least 0")
-
-    def problem_with(self, n: int) -> str | None:
-        return None if self.keep <= n else f"keep={self.keep} of {n}; choose 1 to {n}, or sample more"
 
     def select(self, rollouts: Rollouts, advantages: FloatArray, rng: np.random.Generator) -> Selection:
         check_finite(rollouts.rewards, rollouts.offsets, "rewards", rollouts.question_ids)

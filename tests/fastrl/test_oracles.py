@@ -187,7 +187,7 @@ def test_gfpo() -> None:
             per_token = [-reward / max(n, 1) for reward, n in zip(rewards, tokens, strict=True)]
             ranking = zip(tokens if metric == "length" else per_token, itertools.count(start), strict=False)
             kept += [i for _, i in sorted(ranking)[:3]]
-        gfpo = Gfpo(3, metric, True, 1e-6)  # type: ignore[arg-type]
+        gfpo = Gfpo(3, True, 1e-6, metric)  # type: ignore[arg-type]
         assert gfpo.select(batch, batch.rewards, RNG).kept.tolist() == sorted(kept)
 
 

@@ -68,14 +68,14 @@ def test_gfpo_keeps_the_best_by_its_metric(
     expected = [
         i for group in members(batch) for i in sorted(sorted(group, key=lambda i: (-merit(i), i))[:keep])
     ]
-    assert selected(Gfpo(keep, metric, True, 1e-6), batch).kept.tolist() == expected
+    assert selected(Gfpo(keep, True, 1e-6, metric), batch).kept.tolist() == expected
 
 
 @given(batches(continuous=True), st.integers(1, 9), st.booleans())
 def test_kept_trajectories_are_compared_with_the_kept_alone(
     batch: Rollouts, keep: int, std_normalise: bool
 ) -> None:
-    for selector in (Pods(keep, std_normalise, 1e-6), Gfpo(keep, "length", std_normalise, 1e-6)):
+    for selector in (Pods(keep, std_normalise, 1e-6), Gfpo(keep, std_normalise, 1e-6, "length")):
         override = override_of(selected(selector, batch))
         for group in members(batch):
             rewards = {i: float(batch.rewards[i]) for i in group if i in override}
@@ -114,7 +114,7 @@ def test_mc_grpo_needs_an_odd_number_of_rollouts() -> None:
     assert "sample an odd number" in (McGrpo("mad", 1e-3).problem_with(8) or "")
 
 
-@pytest.mark.parametrize("selector", [Pods(5, True, 1e-6), Gfpo(5, "length", True, 1e-6)], ids=repr)
+@pytest.mark.parametrize("selector", [Pods(5, True, 1e-6), Gfpo(5, True, 1e-6, "length")], ids=repr)
 def test_more_than_the_rollouts_cannot_be_kept(selector: Selector) -> None:
     assert selector.problem_with(5) is None
     assert "keep=5 of 4" in (selector.problem_with(4) or "")
@@ -154,7 +154,7 @@ def test_dppo_leaves_the_expected_gradient_as_it_is(mean_over: Literal["sequence
 
 
 @pytest.mark.parametrize(
-    "selector", [Pods(2, True, 1e-6), Gfpo(2, "length", True, 1e-6), McGrpo("mad", 1e-3)], ids=repr
+    "selector", [Pods(2, True, 1e-6), Gfpo(2, True, 1e-6, "length"), McGrpo("mad", 1e-3)], ids=repr
 )
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_a_broken_reward_names_its_question(selector: Selector, broken: float) -> None:
