@@ -82,12 +82,14 @@ def test_laptop_compares_six_methods_and_three_taus(study: str, third_seed: tupl
     assert {cell.tau for cell in plan.cells if "tau" in cell.groups} == {0.6, 0.8, 1.0}
 
 
-def test_laptop_full_has_ten_seeds_for_the_close_methods_and_five_for_the_rest(laptop_full: Plan) -> None:
-    seeds = {label: len(found) for label, found in seeds_by_label(laptop_full).items()}
+@pytest.mark.parametrize("study", ["laptop_full", "laptop_text_full"])
+def test_the_full_studies_have_ten_seeds_for_the_close_methods_and_five_for_the_rest(study: str) -> None:
+    plan, _ = plan_study(study, [], Path("results"))
+    seeds = {label: len(found) for label, found in seeds_by_label(plan).items()}
     assert {label for label, count in seeds.items() if count == 10} == {"GRPO", "CPPO", "FastRL"}
     assert set(seeds.values()) == {10, 5}
     assert len(seeds) == 22
-    assert len(laptop_full.cells) == 3 * 10 + 19 * 5
+    assert len(plan.cells) == 3 * 10 + 19 * 5
 
 
 def test_laptop_full_holds_the_arms_of_each_table(laptop_full: Plan) -> None:
