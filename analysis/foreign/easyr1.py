@@ -1,17 +1,31 @@
 """EasyR1: `experiment_log.jsonl`, one nested object a step, and `experiment_config.json` beside it.
 
-A restart begins the log anew, so earlier ones that were kept (`experiment_log*.jsonl`) are read too; of a
-step that several have, the newest file's counts. The last step has two lines; the second adds to the first.
-Of a run that this project's plug-in made, every number is there, and nothing needs to be guessed.
+What its console showed will do as well, see `easyr1_console`. A restart begins the log anew, so earlier ones
+that were kept (`experiment_log*.jsonl`) are read too; of a step that several have, the newest file's counts.
+The last step has two entries; the second adds to the first. Of a run that this project's plug-in made, every
+number is there, and nothing needs to be guessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.foreign.log import ForeignLog, StepSizes, json_lines, json_object, no_sizes, number, step_record
+from analysis.foreign.easyr1_console import read_console
+from analysis.foreign.log import (
+    WHOLE_STEP,
+    Entry,
+    ForeignLog,
+    StepSizes,
+    is_json_lines,
+    json_lines,
+    json_object,
+    metrics_by_step,
+    no_sizes,
+    number,
+    step_record,
+)
 from experiments.errors import UserError
 from experiments.identity import flattened
 
@@ -24,46 +38,57 @@ OwnRecord = Callable[[Mapping[str, Any], int, float], dict[str, Any]]
 
 
 def read(folder: Path, sizes: StepSizes | None, own_record: OwnRecord | None = None) -> ForeignLog:
-    """Read a checkpoint folder of EasyR1. Raises UserError for logs that are missing or damaged.
+    """Read a checkpoint folder of EasyR1, or a file that its console was kept in.
 
     own_record: reads the steps of a run with this project's plug-in; others are read by EasyR1's own keys.
 
     Seconds are normalised: rewards are computed in the background, so `reward` is the time to ask for them
     and the wait for them lies in `adv`; both are reward here. `step` is the sum of the work, without
-    validation and checkpoints, which EasyR1's own contains.
+    validation and checkpoints, which EasyR1's own contains. Raises UserError for logs that are missing or
+    damaged.
     """
-    logs = sorted(folder.glob("experiment_log*.jsonl"), key=lambda path: (path.stat().st_mtime, path.name))
-    if not logs:
-        raise UserError(
-            "There is no experiment_log.jsonl.", str(folder), "name the run's save_checkpoint_path"
-        )
-    config_path = folder / _CONFIG
-    config = flattened(json_object(config_path)) if config_path.is_file() else {}
+    logs, config, entries = _logged(folder)
     sizes = sizes or _sizes(config)
-    by_step: dict[int, dict[str, Any]] = {}
-    for path in logs:
-        seen: set[int] = set()
-        for _, record in json_lines(path):
-            step = record.pop("step")
-            earlier = by_step.get(step, {}) if step in seen else {}
-            by_step[step] = {**earlier, **_slashed(record)}
-            seen.add(step)
+    by_step = metrics_by_step(entries)
     plugged = any(key.startswith(_OWN) for metrics in by_step.values() for key in metrics)
     read_own = own_record if plugged else None
     epochs = number(config, "trainer.total_epochs")
     last = max(by_step, default=0)
     if read_own is not None:
-        records = [_own_record(step, by_step[step], read_own, folder) for step in sorted(by_step)]
+        records = [_own_record(step, by_step[step], read_own, folder) for step in by_step]
     elif sizes is None:
-        raise no_sizes("EasyR1 without its experiment_config.json", folder)
+        raise no_sizes("EasyR1 without its configuration", folder)
     else:
-        records = [_record(step, by_step[step], sizes, last, int(epochs or 1)) for step in sorted(by_step)]
+        records = [_record(step, by_step[step], sizes, last, int(epochs or 1)) for step in by_step]
     return ForeignLog(
         tuple(records),
-        tuple(logs),
+        logs,
         number(config, "worker.actor.optim.lr"),
         None if epochs is None else int(epochs),
     )
+
+
+def _logged(folder: Path) -> tuple[tuple[Path, ...], Mapping[str, Any], list[Entry]]:
+    """The log's files, the configuration by dotted path (empty when unknown), and what is logged."""
+    if folder.is_file() and not is_json_lines(folder):
+        console = read_console(folder)
+        return (folder,), console.config, list(console.entries)
+    beside = folder.parent if folder.is_file() else folder
+    logs = [folder] if folder.is_file() else list(folder.glob("experiment_log*.jsonl"))
+    logs.sort(key=lambda path: (path.stat().st_mtime, path.name))
+    if not logs:
+        raise UserError(
+            "There is no experiment_log.jsonl.",
+            str(folder),
+            "name the run's save_checkpoint_path, or the file that its console was kept in",
+        )
+    config = flattened(json_object(beside / _CONFIG)) if (beside / _CONFIG).is_file() else {}
+    return tuple(logs), config, [entry for path in logs for entry in _json_entries(path)]
+
+
+def _json_entries(path: Path) -> Iterator[Entry]:
+    for line, record in json_lines(path):
+        yield Entry(line, record.pop("step"), _slashed(record))
 
 
 def _sizes(config: Mapping[str, Any]) -> StepSizes | None:
@@ -110,7 +135,7 @@ def _record(
 
 def _own_record(step: int, metrics: Mapping[str, Any], read_own: OwnRecord, folder: Path) -> dict[str, Any]:
     """A record of a run with this project's plug-in, without its time."""
-    if "timing_s/step" not in metrics:
+    if WHOLE_STEP not in metrics:
         accuracy = number(metrics, "val/accuracy_reward", "val/accuracy")
         return {"step": step, **({} if accuracy is None else {"val/accuracy": accuracy})}
     try:

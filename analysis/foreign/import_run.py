@@ -54,7 +54,12 @@ def import_run(root: Path, trainer: str, run: ImportedRun, log: ForeignLog) -> P
             )
     trained = [record for record in log.steps if record["step"] > 0]
     if not trained:
-        raise UserError("The log has no training step.", ", ".join(map(str, log.files)), "", 1)
+        raise UserError(
+            "The log has no training step.",
+            ", ".join(map(str, log.files)),
+            'name the log of a run that trained, in verl and EasyR1 with trainer.logger=["console","file"]',
+            1,
+        )
     hardware = _hardware(run.hardware)
     config = _config(trainer, run, log, trained[0])
     identity = run_id(config)

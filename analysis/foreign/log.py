@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.errors import UserError
 
+_FIRST_KEY = b'{"step"'
 _STAGES = ("gen", "reward", "adv", "select", "old", "ref", "update_actor")
 
 
@@ -32,6 +33,18 @@ class ForeignLog:
     learning_rate: float | None
     epochs: int | None
 
+
+@dataclass(frozen=True)
+class Entry:
+    """What a log says of a step in one place. line: where that begins. metrics: by flat keys with slashes."""
+
+    line: int
+    step: int
+    metrics: Mapping[str, Any]
+
+
+WHOLE_STEP = "timing_s/step"
+"""The key that an entry of EasyR1 or verl has when it tells of a training step, not of a validation alone."""
 
 Reader = Callable[[Path, StepSizes | None], ForeignLog]
 """Reads a folder; the sizes are those that the user gave, None when the log is to tell them."""
@@ -76,6 +89,32 @@ def step_record(
         "tokens/total": generated * (2 + scored),
     }
     return record | {key: value for key, value in metrics.items() if value is not None}
+
+
+def metrics_by_step(entries: Iterable[Entry]) -> dict[int, dict[str, Any]]:
+    """What a log says of each step, by step.
+
+    A validation adds to its step, and is left out when that step's training is not in the log (step 0 has
+    none). A training step that comes again is that of a run which was resumed: what was logged before of it
+    and of later steps is left out.
+    """
+    by_step: dict[int, dict[str, Any]] = {}
+    for entry in entries:
+        if WHOLE_STEP in entry.metrics and entry.step <= max(by_step, default=-1):
+            by_step = {step: metrics for step, metrics in by_step.items() if step < entry.step}
+        by_step[entry.step] = {**by_step.get(entry.step, {}), **entry.metrics}
+    return {step: by_step[step] for step in sorted(by_step) if step == 0 or WHOLE_STEP in by_step[step]}
+
+
+def is_json_lines(path: Path) -> bool:
+    """Whether a file holds an object a line, rather than what a console showed."""
+    if path.suffix == ".jsonl":
+        return True
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_FIRST_KEY)) == _FIRST_KEY
+    except OSError as error:
+        raise _unreadable(path, error) from None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -136,9 +175,11 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The log can't be read: {error}.", str(path), "name the folder of the logs", 1
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> UserError:
+    return UserError(f"The log can't be read: {error}.", str(path), "name the folder of the logs", 1)
 
 
 def _total(seconds: Mapping[str, float | None]) -> float | None:

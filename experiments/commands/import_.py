@@ -4,6 +4,7 @@
   fastrl import trl LOGDIR study=mine method=grpo model=qwen3 dataset=math seed=0 \\
     rollouts=8 questions=64 updates=4
   fastrl import verl metrics.jsonl study=mine label="GRPO, verl" method=grpo ... hardware="4 x H20"
+  fastrl import verl train.log ...                 what the console showed, kept in a file; EasyR1 too
 
 Then: fastrl report study=mine. Times are compared only between runs that name the same hardware=.
 """
