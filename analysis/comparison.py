@@ -26,6 +26,15 @@ class Readings:
         """The arm's values by seed, of the runs that have the measure."""
         return {seed: self.by_run[run_id] for seed, run_id in arm.runs.items() if run_id in self.by_run}
 
+    def scaled(self, arm: Arm) -> list[float]:
+        """`by_seed` in the printed unit."""
+        return [self.measure.scale * value for value in self.by_seed(arm).values()]
+
+    def speeds(self, arm: Arm, against: Arm) -> list[float]:
+        """How many times less the arm takes, by seeds that both have; their times must be positive."""
+        ours, theirs = self.by_seed(arm), self.by_seed(against)
+        return [theirs[seed] / ours[seed] for seed in ours if seed in theirs]
+
     def mean(self, arm: Arm) -> Value:
         """The mean over the arm's seeds."""
         values = self.by_seed(arm)

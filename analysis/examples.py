@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 from analysis.records import RecordError
 from analysis.study import Arm, Study
+from experiments.plan import OWN_TEST
 from experiments.run_directory import RunDirectory
 
-DECODING = "greedy"
-"""One answer a question: the likeliest."""
+DECODING, SAMPLED = "greedy", "t1"
+"""One answer a question, the likeliest; and the samples of which the right ones are counted."""
 
 _IMAGE_MARK = "<image>"
 ANSWER_COLUMNS = ("decoding", "question_id", "extracted", "correct")
@@ -23,10 +25,20 @@ _QUESTION_COLUMNS = ["question_id", "prompt", "answer", "family", "images"]
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer that was found in a response, None when there was none, and whether it is right."""
+    """The answer that was found in the greedy response, None when there was none, and whether it is right.
+
+    right, samples: how many sampled responses were right, of how many; 0 of 0 when none were sampled.
+    """
 
     text: str | None
     correct: bool
+    right: int
+    samples: int
+
+    @property
+    def rate(self) -> float:
+        """The share of right samples; without any, whether the greedy answer is right."""
+        return self.right / self.samples if self.samples else float(self.correct)
 
 
 @dataclass(frozen=True)
@@ -52,10 +64,12 @@ class Examples:
 def examples(study: Study, count: int) -> Examples | str:
     """Up to `count` questions of the in-domain benchmark, each of another family, or why there are none.
 
-    Shown are the runs of the lowest seed with a finished evaluation. Of a family the question is taken whose
-    answers differ most between the columns, the first of equals: so it says nothing of how often they do.
+    Where each run's own test set counts, the baseline's is shown, with the methods that trained on it.
+    Shown are the runs of the lowest seed with a finished evaluation. Of a family the question is taken that
+    was the middle one by its share of right answers before training, neither an easy nor a hard one.
     """
-    benchmark = study.plan.report.in_domain
+    named = study.plan.report.in_domain
+    benchmark = study.baseline.dataset if named == OWN_TEST else named
     runs = _evaluated(study, benchmark)
     if not runs:
         return "no main method with a finished evaluation"
@@ -90,12 +104,14 @@ def _chosen(rows: Sequence[tuple[Example, str]], count: int) -> tuple[Example, .
     by_family: dict[str, list[Example]] = {}
     for example, family in rows:
         by_family.setdefault(family, []).append(example)
-    best = [max(members, key=_variety) for _, members in sorted(by_family.items())]
-    return tuple(best[:count])
+    middle = [sorted(members, key=_start)[len(members) // 2] for _, members in sorted(by_family.items())]
+    return tuple(middle[:count])
 
 
-def _variety(example: Example) -> int:
-    return len({answer.text if answer else None for answer in example.answers})
+def _start(example: Example) -> float:
+    """The share of right answers before training, -1 without an answer."""
+    before = example.answers[0]
+    return before.rate if before else -1.0
 
 
 def _example(question: Mapping[str, Any], columns: Sequence[Mapping[str, Answer]]) -> Example:
@@ -108,10 +124,17 @@ def _example(question: Mapping[str, Any], columns: Sequence[Mapping[str, Answer]
 
 
 def _answers(path: Path) -> dict[str, Answer]:
+    rows = _table(path, list(ANSWER_COLUMNS))
+    samples, right = Counter[str](), Counter[str]()
+    for row in rows:
+        if row["decoding"] == SAMPLED:
+            samples[row["question_id"]] += 1
+            right[row["question_id"]] += bool(row["correct"])
     return {
-        row["question_id"]: Answer(row["extracted"], bool(row["correct"]))
-        for row in _table(path, list(ANSWER_COLUMNS))
+        name: Answer(row["extracted"], bool(row["correct"]), right[name], samples[name])
+        for row in rows
         if row["decoding"] == DECODING
+        for name in (row["question_id"],)
     }
 
 

@@ -55,23 +55,30 @@ def accuracy(benchmark: str, decoding: str, metric: str = "accuracy") -> Measure
     )
 
 
-def mean_accuracy(benchmarks: tuple[str, ...], decoding: str) -> Measure:
-    """The mean over benchmarks of their accuracies, in percent; only for runs that have all of them."""
+def mean_accuracy(benchmarks: tuple[str, ...], decoding: str, metric: str = "accuracy") -> Measure:
+    """The mean over benchmarks of a metric, in percent; only for runs that have all of them."""
 
     def by_run(study: Study) -> Mapping[str, float]:
-        each = [accuracy(benchmark, decoding).by_run(study) for benchmark in benchmarks]
+        each = [accuracy(benchmark, decoding, metric).by_run(study) for benchmark in benchmarks]
         complete = set.intersection(*(set(values) for values in each))
         return {run_id: float(np.mean([values[run_id] for values in each])) for run_id in complete}
 
+    suffix = "" if metric == "accuracy" else f"_{metric}"
     return Measure(
-        f"mean_of_{len(benchmarks)}_{decoding}_percent",
-        "Avg",
+        f"mean_of_{len(benchmarks)}_{decoding}{suffix}_percent",
+        "Avg" if metric == "accuracy" else metric_name(metric),
         1,
         Better.HIGHER,
         100.0,
         timed=False,
         by_run=by_run,
     )
+
+
+def out_of_domain(study: Study, metric: str = "accuracy") -> Measure | None:
+    """`mean_accuracy` of the out-of-domain benchmarks; None for a study without any."""
+    others = study.plan.report.out_of_domain
+    return mean_accuracy(others, study.main_decoding(others[0]), metric) if others else None
 
 
 def training_time(study: Study) -> Measure:

@@ -1,13 +1,13 @@
 """Which of the paper's figures stand beside an arm: those of the arm's own training set and policy.
 
-An arm on other data or with another policy (a laptop's, say) stands beside the training set that the paper's
-table puts first, to show what the column is about; no difference is taken then.
+A study whose training sets are none of the paper's (a laptop's, say) stands beside all sets of the paper's
+table, to show what the table is about; no difference is taken then.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from analysis.measures import setting_of
@@ -31,54 +31,62 @@ _MODELS = {
 
 @dataclass(frozen=True)
 class PaperSetting:
-    """What the paper trained, as near to an arm as its table has it.
-
-    model: "" when the arm's is none of the paper's. own: both are the paper's, so that a difference means
-    something.
-    """
+    """What the paper calls what an arm was trained on, and with; "" for what is none of the paper's."""
 
     training_set: str
     model: str
-    own: bool
+
+    @property
+    def own(self) -> bool:
+        """Whether both are the paper's, so that a difference means something."""
+        return bool(self.training_set and self.model)
 
 
-def paper_setting(study: Study, arm: Arm, table: str) -> PaperSetting:
-    """The setting of `analysis/reported/<table>.csv` that an arm stands beside; one of the paper's own sets
-    stands beside itself alone, also where the table reports nothing of it."""
-    known = tuple(dict.fromkeys(figure.training_set for figure in reported_figures(table)))
-    training_set = training_set_name(arm.dataset)
-    if not training_set:
-        return PaperSetting(known[0], "", own=False)
-    model = _named(_MODELS, _model_names(study, arm))
-    return PaperSetting(training_set, model, own=bool(model))
+def paper_setting(study: Study, arm: Arm) -> PaperSetting:
+    """An arm's data and policy by the paper's names."""
+    return PaperSetting(training_set_name(arm.dataset), _named(_MODELS, _model_names(study, arm)))
+
+
+def sets_beside(study: Study, arms: Sequence[Arm], table: str, metrics: Collection[str]) -> tuple[str, ...]:
+    """The training sets of which metrics of `analysis/reported/<table>.csv` get columns.
+
+    "" stands for each arm's own, and is the only one when an arm was trained on a set of the paper's. Where
+    none was, the paper's figures are there for orientation, and those of the first set that has any do.
+    """
+    if any(paper_setting(study, arm).training_set for arm in arms):
+        return ("",)
+    figures = reported_figures(table)
+    return tuple(dict.fromkeys(figure.training_set for figure in figures if figure.metric in metrics))[:1]
 
 
 def figures_beside(
-    study: Study, arm: Arm, table: str, metric: str, by_tau: bool = False
+    study: Study, arm: Arm, table: str, metric: str, training_set: str, by_tau: bool = False
 ) -> tuple[Reported, ...]:
     """What a table's CSV reports for the arm's method; several where the paper contradicts itself.
 
-    by_tau: for the arm's threshold too; otherwise for the method as the paper sets it.
+    training_set: one of `sets_beside`. by_tau: for the arm's threshold too; otherwise for the method as the
+    paper sets it.
     """
-    setting = paper_setting(study, arm, table)
-    wanted = (setting.training_set, arm.method, metric, arm.tau if by_tau else None)
+    setting = paper_setting(study, arm)
+    model = setting.model if setting.training_set else ""
+    wanted = (training_set or setting.training_set, arm.method, metric, arm.tau if by_tau else None)
     return tuple(
         figure
         for figure in reported_figures(table)
         if (figure.training_set, figure.method, figure.metric, figure.tau) == wanted
-        and (not setting.model or figure.model in ("", setting.model))
+        and (not model or figure.model in ("", model))
     )
 
 
-def paper_group(study: Study, arms: Sequence[Arm], table: str) -> str:
-    """The spanning header over a table's reported columns."""
-    names = dict.fromkeys(paper_setting(study, arm, table).training_set for arm in arms)
-    return f"Paper, {', '.join(names)}"
+def paper_group(study: Study, arms: Sequence[Arm], training_set: str) -> str:
+    """The spanning header over the reported columns of one of `sets_beside`."""
+    own = dict.fromkeys(paper_setting(study, arm).training_set for arm in arms)
+    return f"Paper, {training_set or ', '.join(filter(None, own))}"
 
 
 def difference_note(study: Study, arms: Sequence[Arm], tables: Sequence[str]) -> tuple[str, ...]:
     """Why there is no difference to the paper's figures, as one sentence; nothing when there is one."""
-    if not tables or any(paper_setting(study, arm, table).own for arm in arms for table in tables):
+    if not tables or any(paper_setting(study, arm).own for arm in arms):
         return ()
     return (
         "No difference to the paper is given, since the policy and the training questions are not the "

@@ -148,12 +148,12 @@ def _figure(
     spec: FigureSpec, study: Study, formats: tuple[str, ...]
 ) -> tuple[ShownFigure, Mapping[str, bytes]]:
     """What the page shows of a figure, and its drawings; none for a figure without data."""
-    lacks = spec.lacks(study)
-    if lacks:
-        return ShownFigure(spec.name, spec.title, spec.paper_item, "", b"", lacks), {}
-    files = render(spec, study, tuple(dict.fromkeys(formats)))
+    drawing = spec.read(study)
+    if isinstance(drawing, str):
+        return ShownFigure(spec.name, spec.title, spec.paper_item, "", b"", drawing), {}
+    files = render(drawing, tuple(dict.fromkeys(formats)))
     svg = files.get("svg", b"")
-    return ShownFigure(spec.name, spec.title, spec.paper_item, spec.caption(study), svg, ""), files
+    return ShownFigure(spec.name, spec.title, spec.paper_item, drawing.caption, svg, ""), files
 
 
 def _first_difference(old: bytes, new: bytes) -> str:

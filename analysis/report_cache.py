@@ -15,7 +15,7 @@ from experiments.errors import UserError
 from experiments.plan import Plan, plan_path
 from experiments.run_directory import RunDirectory
 
-_PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
+_PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "pillow", "jinja2")
 _SOURCES = ("*.py", "*.csv", "*.css", "*.js", "*.j2", "*.mplstyle")
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis.comparison import read
 from analysis.figures.few_arms import few_arms
 from analysis.figures.labels import Label, place_labels
-from analysis.figures.spec import FigureSpec
+from analysis.figures.spec import Drawing, FigureSpec
+from analysis.figures.spread import SPREAD_NOTE, spread
 from analysis.figures.style import MARKERS, MUTED, PAGE_WIDTH, colour, marker_group, text_colour
 from analysis.measures import accuracy, decoding_name, training_time
 from analysis.study import Arm, Study
-from analysis.values import Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,32 +25,55 @@ _MOST_NAMES = 40
 _MARKER, _SMALL_MARKER = 5.5, 4.0
 
 
-def points(study: Study) -> list[tuple[Arm, Value, Value]]:
-    """Each arm with its speed and its accuracy (percent), where it has both."""
+@dataclass(frozen=True)
+class Point:
+    """An arm, its speed, and its accuracy in percent, each with the ends of its bar, None for no bar."""
+
+    arm: Arm
+    x: float
+    y: float
+    across: tuple[float, float] | None
+    along: tuple[float, float] | None
+
+
+def points(study: Study) -> list[Point]:
+    """The points of the arms that have both a speed and an accuracy."""
     times = read(study, training_time(study))
     benchmark = study.plan.report.in_domain
     accuracies = read(study, accuracy(benchmark, study.main_decoding(benchmark)))
-    found = [(arm, times.speed(arm, study.baseline), accuracies.mean(arm)) for arm in study.tagged(*_GROUPS)]
-    return [(arm, speed, score) for arm, speed, score in found if None not in (speed.value, score.value)]
+    found = []
+    for arm in study.tagged(*_GROUPS):
+        speed, score = times.speed(arm, study.baseline), accuracies.mean(arm)
+        if speed.value is not None and score.value is not None:
+            across = spread(speed, times.speeds(arm, study.baseline))
+            found.append(Point(arm, speed.value, score.value, across, spread(score, accuracies.scaled(arm))))
+    return found
 
 
-def _lacks(study: Study) -> str:
-    return "" if points(study) else "no arm has both a speed and an accuracy"
+def _read(study: Study) -> Drawing | str:
+    found = points(study)
+    if not found:
+        return "no arm has both a speed and an accuracy"
+    caption = (
+        f"Means over seeds; {SPREAD_NOTE}. Filled: the main methods; hollow: ablations, pruning rules and "
+        "thresholds."
+    )
+    return Drawing(caption, (PAGE_WIDTH, 3.9), partial(_draw, study, found))
 
 
-def _draw(study: Study, figure: Figure) -> None:
+def _draw(study: Study, found: list[Point], figure: Figure) -> None:
     axes = figure.add_subplot()
     labels, bars = [], []
-    shown = [arm for arm, _, _ in points(study)]
+    shown = [point.arm for point in found]
     named = {
         arm.id for arm in (shown if len(shown) <= _MOST_NAMES else few_arms(study, study.tagged("main")))
     }
-    for arm, speed, score in points(study):
-        x, y = speed.value or 0.0, score.value or 0.0
+    for point in found:
+        arm, x, y = point.arm, point.x, point.y
         main = "main" in arm.groups
         own, size = colour(arm.method), _MARKER if main else _SMALL_MARKER
-        across = [(speed.ci[0], y, speed.ci[1], y)] if speed.ci else []
-        along = [(x, score.ci[0], x, score.ci[1])] if score.ci else []
+        across = [(point.across[0], y, point.across[1], y)] if point.across else []
+        along = [(x, point.along[0], x, point.along[1])] if point.along else []
         for x0, y0, x1, y1 in across + along:
             axes.plot([x0, x1], [y0, y1], color=own, linewidth=0.9, alpha=0.5 if main else 0.25, zorder=2)
         axes.plot(
@@ -97,15 +122,4 @@ def _draw_legend(figure: Figure, arms: list[Arm]) -> None:
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), handlelength=1.0)
 
 
-FIGURE = FigureSpec(
-    name="figure1",
-    title="Accuracy against speed",
-    paper_item="Figure 1",
-    size=(PAGE_WIDTH, 3.9),
-    caption=lambda study: (
-        "Means over seeds with 95 % intervals where there are three seeds. Filled: the main methods; hollow: "
-        "ablations, pruning rules and thresholds."
-    ),
-    lacks=_lacks,
-    draw=_draw,
-)
+FIGURE = FigureSpec(name="figure1", title="Accuracy against speed", paper_item="Figure 1", read=_read)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis.comparison import Readings, read
 from analysis.figures.curves import draw_curve, track
-from analysis.figures.spec import FigureSpec
+from analysis.figures.spec import Drawing, FigureSpec
+from analysis.figures.spread import SPREAD_NOTE, spread
 from analysis.figures.style import MUTED, PAGE_WIDTH, colour, panel_title, ticks_at
 from analysis.measures import accuracy, decoding_name, training_time
 from analysis.study import Arm, Study
@@ -22,14 +25,21 @@ def _arms(study: Study) -> list[Arm]:
     return [arm for arm in arms if arm is not None and study.trained & set(arm.runs.values())]
 
 
-def _lacks(study: Study) -> str:
-    return "" if any(arm.method == "fastrl" for arm in _arms(study)) else "no finished run of FastRL"
+def _read(study: Study) -> Drawing | str:
+    arms = _arms(study)
+    if not any(arm.method == "fastrl" for arm in arms):
+        return "no finished run of FastRL"
+    caption = (
+        "(a) Rollouts generated a question and (b) trajectories kept a question, by epoch; (c) accuracy and "
+        f"speed relative to {study.baseline.label} by threshold. Means over seeds; {SPREAD_NOTE}; "
+        "bands are intervals alone."
+    )
+    return Drawing(caption, (PAGE_WIDTH, 2.3), partial(_draw, study, arms))
 
 
-def _draw(study: Study, figure: Figure) -> None:
+def _draw(study: Study, arms: Sequence[Arm], figure: Figure) -> None:
     grid = figure.add_gridspec(2, 3)
     rollouts, kept = (figure.add_subplot(grid[:, column]) for column in (0, 1))
-    arms = _arms(study)
     shown = study.steps["run_id"].isin([run_id for arm in arms for run_id in arm.runs.values()])
     steps = study.steps[shown].assign(shown_epoch=study.steps["epoch"] + 1)
     for axes, column in ((rollouts, "rollout/n"), (kept, "select/kept_per_question_mean")):
@@ -62,15 +72,20 @@ def _draw_thresholds(study: Study, upper: Axes, lower: Axes) -> None:
 
 def _by_threshold(study: Study, axes: Axes, readings: Readings, speed: bool) -> None:
     shown = []
+    task = (study.baseline.model, study.baseline.dataset)
     for arm in study.tau_arms:
+        if (arm.model, arm.dataset) != task:
+            continue
         value = readings.speed(arm, study.baseline) if speed else readings.mean(arm)
         if value.value is not None and arm.tau is not None:
-            shown.append((arm.tau, value.value, value.ci))
+            seeds = readings.speeds(arm, study.baseline) if speed else readings.scaled(arm)
+            shown.append((arm.tau, value.value, spread(value, seeds)))
     ink = colour("fastrl")
     axes.plot([tau for tau, _, _ in shown], [value for _, value, _ in shown], "o-", color=ink)
-    for tau, _, ci in shown:
-        if ci:
-            axes.plot([tau, tau], ci, color=ink, linewidth=0.9, alpha=0.5)
+    for tau, _, ends in shown:
+        if ends:
+            axes.plot([tau, tau], ends, color=ink, linewidth=0.9, alpha=0.5)
+    axes.margins(y=0.15)  # room for whole markers in a low panel
     if not shown:
         axes.text(0.5, 0.5, "not swept", ha="center", va="center", transform=axes.transAxes, color=MUTED)
         return
@@ -81,12 +96,5 @@ FIGURE = FigureSpec(
     name="figure3",
     title="Adaptive rollouts, kept trajectories and the threshold",
     paper_item="Figure 3",
-    size=(PAGE_WIDTH, 2.3),
-    caption=lambda study: (
-        "(a) Rollouts generated a question and (b) trajectories kept a question, by epoch; (c) accuracy and "
-        f"speed relative to {study.baseline.label} by threshold. Means over seeds; bands and bars are 95 % "
-        "intervals where there are three seeds."
-    ),
-    lacks=_lacks,
-    draw=_draw,
+    read=_read,
 )

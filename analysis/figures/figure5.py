@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.figures.spec import FigureSpec
+from analysis.figures.spec import Drawing, FigureSpec
 from analysis.figures.style import INK, MUTED, PAGE_WIDTH
 from analysis.study import Study
 
@@ -35,15 +36,22 @@ def _record(study: Study) -> Mapping[str, Any]:
     return record if isinstance(record, dict) and record.get("schema") == _SCHEMA else {}
 
 
-def _lacks(study: Study) -> str:
-    if any(entry.get(name) for entry in _record(study).get("correlations", ()) for name in _COEFFICIENTS):
-        return ""
-    return "no studies/<study>/correlate/correlate.json, which fastrl correlate RUN --output FOLDER writes"
+def _read(study: Study) -> Drawing | str:
+    record = _record(study)
+    if not any(entry.get(name) for entry in record.get("correlations", ()) for name in _COEFFICIENTS):
+        return (
+            "no studies/<study>/correlate/correlate.json, which fastrl correlate RUN --output FOLDER writes"
+        )
+    caption = (
+        f"Pairs of equal advantage among {record['trajectories']} trajectories of {record['groups']} groups "
+        "(number of pairs in parentheses); 95 % intervals by a bootstrap over questions."
+    )
+    height = 1.0 + 0.34 * len(record["correlations"])
+    return Drawing(caption, (PAGE_WIDTH, height), partial(_draw, record["correlations"]))
 
 
-def _draw(study: Study, figure: Figure) -> None:
+def _draw(entries: Sequence[Mapping[str, Any]], figure: Figure) -> None:
     axes = figure.add_subplot()
-    entries = _record(study)["correlations"]
     lowest = 0.0
     for row, entry in enumerate(entries):
         for name, (own, marker, shift) in _COEFFICIENTS.items():
@@ -59,27 +67,13 @@ def _draw(study: Study, figure: Figure) -> None:
             axes.plot(found["value"], row + shift, marker, color=own, markersize=4, label=label)
     axes.axvline(0, color=MUTED, linewidth=0.7, zorder=1)
     axes.set_yticks(range(len(entries)), [f"{entry['subset']} ({entry['pairs']})" for entry in entries])
-    axes.invert_yaxis()
+    axes.set_ylim(len(entries) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.set_xlim(lowest - 0.05, 1.02)
     axes.set_xlabel("Correlation of token Jaccard similarity and gradient cosine")
     figure.legend(loc="outside upper right", ncols=2, handlelength=1.0)
 
 
-def _caption(study: Study) -> str:
-    record = _record(study)
-    return (
-        f"Pairs of equal advantage among {record['trajectories']} trajectories of {record['groups']} groups "
-        "(number of pairs in parentheses); 95 % intervals by a bootstrap over questions."
-    )
-
-
 FIGURE = FigureSpec(
-    name="figure5",
-    title="Token similarity against gradient similarity",
-    paper_item="Figure 5",
-    size=(PAGE_WIDTH, 2.4),
-    caption=_caption,
-    lacks=_lacks,
-    draw=_draw,
+    name="figure5", title="Token similarity against gradient similarity", paper_item="Figure 5", read=_read
 )

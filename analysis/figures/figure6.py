@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis.figures.curves import draw_curve, track
-from analysis.figures.spec import FigureSpec
+from analysis.figures.spec import Drawing, FigureSpec
 from analysis.figures.style import PAGE_WIDTH, panel_title
 from analysis.measures import WARM_UP_STEPS
 from analysis.study import Arm, Study
@@ -21,12 +23,19 @@ def _arms(study: Study) -> list[Arm]:
     return [arm for arm in arms if study.trained & set(arm.runs.values())]
 
 
-def _lacks(study: Study) -> str:
-    methods = {arm.method for arm in _arms(study)}
-    return "" if len(methods) > 1 else "no finished run of both the baseline and FastRL"
+def _read(study: Study) -> Drawing | str:
+    arms = _arms(study)
+    if len({arm.method for arm in arms}) < 2:
+        return "no finished run of both the baseline and FastRL"
+    caption = (
+        "(a) Seconds of a step without validation and checkpoints, the first step left out; validation "
+        "accuracy (b) by step and (c) by training time so far. Means over seeds; bands are 95 % intervals "
+        "where there are three seeds."
+    )
+    return Drawing(caption, (PAGE_WIDTH, 2.4), partial(_draw, study, arms))
 
 
-def _draw(study: Study, figure: Figure) -> None:
+def _draw(study: Study, arms: Sequence[Arm], figure: Figure) -> None:
     warm = study.steps[study.steps["step"] > WARM_UP_STEPS]
     validations = study.validations.assign(percent=100 * study.validations["accuracy"])
     panels = figure.subplots(1, 3)
@@ -43,7 +52,7 @@ def _draw(study: Study, figure: Figure) -> None:
     for axes, letter, (title, across, quantity) in zip(panels, "abc", tracks, strict=True):
         panel_title(axes, letter, title)
         axes.set_xlabel(across)
-        for arm in _arms(study):
+        for arm in arms:
             draw_curve(axes, arm, quantity.curve(arm))
     panels[0].set_ylim(bottom=0)
     panels[2].sharey(panels[1])
@@ -55,12 +64,5 @@ FIGURE = FigureSpec(
     name="figure6",
     title="Time of a step, and accuracy by step and by training time",
     paper_item="Figure 6",
-    size=(PAGE_WIDTH, 2.4),
-    caption=lambda study: (
-        "(a) Seconds of a step without validation and checkpoints, the first step left out; validation "
-        "accuracy (b) by step and (c) by training time so far. Means over seeds; bands are 95 % intervals "
-        "where there are three seeds."
-    ),
-    lacks=_lacks,
-    draw=_draw,
+    read=_read,
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis.figures.curves import draw_curve, track
 from analysis.figures.few_arms import few_arms, left_out
-from analysis.figures.spec import FigureSpec
+from analysis.figures.spec import Drawing, FigureSpec
 from analysis.figures.style import MUTED, PAGE_WIDTH, panel_title
 from analysis.study import Arm, Study
 
@@ -18,8 +20,20 @@ def _arms(study: Study) -> list[Arm]:
     return [arm for arm in few_arms(study, study.tagged("main")) if study.trained & set(arm.runs.values())]
 
 
-def _draw(study: Study, figure: Figure) -> None:
+def _read(study: Study) -> Drawing | str:
     arms = _arms(study)
+    if not arms:
+        return "no finished run of a main method"
+    caption = (
+        "(a) Tokens generated, trained on and scored so far, (b) policy entropy, (c) validation accuracy; "
+        f"the dotted line is the target of {100 * study.plan.report.target_accuracy:g} %. Means over seeds "
+        "at equal steps; bands are 95 % intervals where there are three seeds."
+        f"{left_out(study, study.tagged('main'))}"
+    )
+    return Drawing(caption, (PAGE_WIDTH, 2.5), partial(_draw, study, arms))
+
+
+def _draw(study: Study, arms: Sequence[Arm], figure: Figure) -> None:
     steps = study.steps.assign(
         total_tokens=study.steps.groupby("run_id")["tokens/total"].cumsum() / 1e6,
     )
@@ -45,16 +59,5 @@ def _draw(study: Study, figure: Figure) -> None:
 
 
 FIGURE = FigureSpec(
-    name="figure7",
-    title="Tokens, entropy and accuracy by training time",
-    paper_item="Figure 7",
-    size=(PAGE_WIDTH, 2.5),
-    caption=lambda study: (
-        "(a) Tokens generated, trained on and scored so far, (b) policy entropy, (c) validation accuracy; "
-        f"the dotted line is the target of {100 * study.plan.report.target_accuracy:g} %. Means over seeds "
-        "at equal steps; bands are 95 % intervals where there are three seeds."
-        f"{left_out(study, study.tagged('main'))}"
-    ),
-    lacks=lambda study: "" if _arms(study) else "no finished run of a main method",
-    draw=_draw,
+    name="figure7", title="Tokens, entropy and accuracy by training time", paper_item="Figure 7", read=_read
 )

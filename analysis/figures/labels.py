@@ -18,8 +18,9 @@ _DISTANCES = (5.0, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0, 64.0, 80.0, 98.0)
 _LEADER_FROM = 9.0
 _CLEAR = 1.5
 _ROUNDS = 6
-_OVERLAP, _CROSSING, _OUTSIDE, _DISTANCE, _SIDE = 40.0, 60.0, 1e4, 1.0, 2.0
-"""Weights of the search: to cover something, cross a leader, leave the axes, be far, not be beside."""
+_NAME, _OVERLAP, _CROSSING, _OUTSIDE, _DISTANCE, _SIDE, _HIDDEN = 150.0, 40.0, 60.0, 1e4, 1.0, 2.0, 30.0
+"""Weights of the search: to cover a name or something else, cross a leader, leave the axes, be far, not be
+beside, have a leader that runs along the point's own bar."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _search(
             costs = fixed[index]
             if others:
                 rectangles = np.array([chosen[other] for other in others])
-                costs = costs + _OVERLAP * _overlaps(candidates[index], rectangles).sum(axis=1)
+                costs = costs + _NAME * _overlaps(candidates[index], rectangles).sum(axis=1)
                 costs = costs + _CROSSING * _crossings(
                     candidates[index], anchors[index], rectangles, anchors[others]
                 )
@@ -144,10 +145,24 @@ def _fixed_costs(
     outside = np.maximum(frame[:2] - rectangles[:, :2], 0) + np.maximum(rectangles[:, 2:] - frame[2:], 0)
     costs += _OUTSIDE * (outside.sum(axis=1) > 0)
     ends = np.clip(anchor, rectangles[:, :2], rectangles[:, 2:])
-    costs += _DISTANCE * np.hypot(*(ends - anchor).T)
+    distances = np.hypot(*(ends - anchor).T)
+    costs += _DISTANCE * distances
+    costs += _HIDDEN * ((distances > _LEADER_FROM) & _along(ends - anchor, anchor, lines))
     centres = (rectangles[:, :2] + rectangles[:, 2:]) / 2
     costs += _SIDE * (np.abs(centres[:, 1] - anchor[1]) > 3)
     return np.asarray(costs)
+
+
+def _along(
+    leaders: NDArray[np.float64], anchor: NDArray[np.float64], lines: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """(R,) whether a leader, an (R, 2) vector from the anchor, runs along an upright or level line there."""
+    hidden = np.zeros(len(leaders), dtype=np.bool_)
+    for axis in (0, 1):
+        through = (np.abs(lines[:, [axis, axis + 2]] - anchor[axis]) < 1).all(axis=1)
+        if through.any():
+            hidden |= np.abs(leaders[:, axis]) < 0.15 * np.hypot(*leaders.T)
+    return hidden
 
 
 def _overlaps(rectangles: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:

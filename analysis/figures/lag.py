@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis.comparison import Readings, read
-from analysis.figures.spec import FigureSpec
+from analysis.figures.spec import Drawing, FigureSpec
+from analysis.figures.spread import SPREAD_NOTE, spread
 from analysis.figures.style import PAGE_WIDTH, colour, panel_title
 from analysis.lag_arms import LagArm, lag_arms
-from analysis.measures import accuracy, decoding_name
+from analysis.measures import accuracy
 from analysis.study import Study
 
 if TYPE_CHECKING:
@@ -48,11 +51,20 @@ def panels(arms: tuple[LagArm, ...]) -> dict[int, tuple[Series, ...]]:
     return {updates: tuple(lines) for updates, lines in found.items()}
 
 
-def _draw(study: Study, figure: Figure) -> None:
+def _read(study: Study) -> Drawing | str:
     benchmark = study.plan.report.in_domain
-    decoding = study.main_decoding(benchmark)
-    readings = read(study, accuracy(benchmark, decoding))
-    by_updates = panels(lag_arms(study))
+    readings = read(study, accuracy(benchmark, study.main_decoding(benchmark)))
+    arms = lag_arms(study)
+    if not any(readings.by_seed(each.arm) for each in arms):
+        return "no arm tagged lag has an accuracy"
+    caption = (
+        f"Means over seeds; {SPREAD_NOTE}. With mini-batches, pruning lowers the number "
+        "of updates a step; the squares are a control that is given about as few."
+    )
+    return Drawing(caption, (PAGE_WIDTH, 2.6), partial(_draw, readings, panels(arms)))
+
+
+def _draw(readings: Readings, by_updates: Mapping[int, tuple[Series, ...]], figure: Figure) -> None:
     shown = figure.subplots(1, len(by_updates), sharey=True, squeeze=False)[0]
     for axes, letter, (updates, lines) in zip(shown, "abcdefgh", by_updates.items(), strict=False):
         panel_title(axes, letter, f"{updates} updates a step")
@@ -63,7 +75,7 @@ def _draw(study: Study, figure: Figure) -> None:
         axes.set_xticks(rates, [f"{rate:.0e}".replace("e-0", "e−") for rate in rates])
         axes.minorticks_off()
         axes.set_xlabel("Learning rate")
-    shown[0].set_ylabel(f"In-domain accuracy (%), {decoding_name(decoding)}")
+    shown[0].set_ylabel(f"In-domain accuracy (%), {readings.measure.header}")
     handles = {
         label: handle
         for axes in shown
@@ -88,31 +100,9 @@ def _draw_series(axes: Axes, readings: Readings, series: Series) -> None:
         label=series.label,
     )
     for each, value in points:
-        if value.ci:
-            axes.plot([each.learning_rate] * 2, value.ci, color=own, linewidth=0.9, alpha=0.5)
-        else:
-            seeds = [readings.measure.scale * one for one in readings.by_seed(each.arm).values()]
-            ends = (min(seeds), max(seeds))
-            axes.plot([each.learning_rate] * 2, ends, "_-", color=own, linewidth=0.9, alpha=0.5)
+        ends = spread(value, readings.scaled(each.arm))
+        if ends:
+            axes.plot([each.learning_rate] * 2, ends, color=own, linewidth=0.9, alpha=0.5)
 
 
-def _lacks(study: Study) -> str:
-    benchmark = study.plan.report.in_domain
-    readings = read(study, accuracy(benchmark, study.main_decoding(benchmark)))
-    scored = any(readings.by_seed(each.arm) for each in lag_arms(study))
-    return "" if scored else "no arm tagged lag has an accuracy"
-
-
-FIGURE = FigureSpec(
-    name="lag",
-    title="Policy lag: accuracy by learning rate",
-    paper_item="",
-    size=(PAGE_WIDTH, 2.6),
-    caption=lambda study: (
-        "Means over seeds; bars are 95 % intervals, or with fewer than three seeds the range of the seeds. "
-        "With mini-batches, pruning lowers the number of updates a step; the squares are a control that is "
-        "given about as few."
-    ),
-    lacks=_lacks,
-    draw=_draw,
-)
+FIGURE = FigureSpec(name="lag", title="Policy lag: accuracy by learning rate", paper_item="", read=_read)

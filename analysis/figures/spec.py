@@ -22,25 +22,34 @@ _METADATA = {
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """A figure whose numbers have been read. size: inches. draw: onto an empty figure of that size.
+
+    caption: sentences on what is shown.
+    """
+
+    caption: str
+    size: tuple[float, float]
+    draw: Callable[[Figure], None]
+
+
+@dataclass(frozen=True)
 class FigureSpec:
     """One figure of a report, registered in `analysis.figures.FIGURES` under its name.
 
-    paper_item: the paper's figure that it follows, "" for none. size: inches. caption: sentences on what is
-    shown. lacks: what of it the study has no records for, "" if it can be drawn. draw: onto an empty figure.
+    paper_item: the paper's figure that it follows, "" for none. read: the drawing of a study's records, or
+    which of them the study lacks, in words.
     """
 
     name: str
     title: str
     paper_item: str
-    size: tuple[float, float]
-    caption: Callable[[Study], str]
-    lacks: Callable[[Study], str]
-    draw: Callable[[Study, Figure], None]
+    read: Callable[[Study], Drawing | str]
 
 
-def render(spec: FigureSpec, study: Study, formats: tuple[str, ...]) -> dict[str, bytes]:
+def render(drawing: Drawing, formats: tuple[str, ...]) -> dict[str, bytes]:
     """The figure as bytes by format (`png`, `pdf`, `svg`); the same records give the same bytes."""
-    return figure_bytes(spec.size, lambda figure: spec.draw(study, figure), formats)
+    return figure_bytes(drawing.size, drawing.draw, formats)
 
 
 def figure_bytes(
@@ -56,7 +65,7 @@ def figure_bytes(
         FigureCanvasAgg(figure)
         draw(figure)
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once, the same in every format
+        figure.set_layout_engine(None)  # laid out once: even "none" would draw each file twice
         for file_format in formats:
             buffer = io.BytesIO()
             figure.savefig(buffer, format=file_format, dpi=PNG_DPI, metadata=_METADATA[file_format])

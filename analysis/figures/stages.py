@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis.comparison import read
 from analysis.figures.few_arms import few_arms, left_out
-from analysis.figures.spec import FigureSpec
+from analysis.figures.spec import Drawing, FigureSpec
 from analysis.figures.style import INK, PAGE_WIDTH
 from analysis.measures import stage_time
 from analysis.study import Arm, Study
@@ -39,9 +40,21 @@ def shares(study: Study) -> list[tuple[Arm, list[float]]]:
     return found
 
 
-def _draw(study: Study, figure: Figure) -> None:
-    axes = figure.add_subplot()
+def _read(study: Study) -> Drawing | str:
     rows = shares(study)
+    if not rows:
+        return "no main method with finished runs on the baseline's hardware"
+    caption = (
+        f"Mean seconds of each stage of a step, in percent of {study.baseline.label}'s step; the first step "
+        "of a run, validation and checkpoints left out."
+        f"{left_out(study, study.tagged('main'))}"
+    )
+    across = f"Share of {study.baseline.label}'s step (%, {study.clock.unit})"
+    return Drawing(caption, (PAGE_WIDTH, 2.6), partial(_draw, across, rows))
+
+
+def _draw(across: str, rows: list[tuple[Arm, list[float]]], figure: Figure) -> None:
+    axes = figure.add_subplot()
     for column, (name, (_, own)) in enumerate(STACKED.items()):
         lefts = [sum(values[:column]) for _, values in rows]
         widths = [values[column] for _, values in rows]
@@ -52,24 +65,8 @@ def _draw(study: Study, figure: Figure) -> None:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, max(sum(values) for _, values in rows) * 1.08)
-    axes.set_xlabel(f"Share of {study.baseline.label}'s step (%, {study.clock.unit})")
+    axes.set_xlabel(across)
     figure.legend(loc="outside upper center", ncols=len(STACKED), handlelength=1.0)
 
 
-def _lacks(study: Study) -> str:
-    return "" if shares(study) else "no main method with finished runs on the baseline's hardware"
-
-
-FIGURE = FigureSpec(
-    name="stages",
-    title="Where a step's time goes",
-    paper_item="",
-    size=(PAGE_WIDTH, 2.6),
-    caption=lambda study: (
-        f"Mean seconds of each stage of a step, in percent of {study.baseline.label}'s step; the first step "
-        "of a run, validation and checkpoints left out."
-        f"{left_out(study, study.tagged('main'))}"
-    ),
-    lacks=_lacks,
-    draw=_draw,
-)
+FIGURE = FigureSpec(name="stages", title="Where a step's time goes", paper_item="", read=_read)

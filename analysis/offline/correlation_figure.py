@@ -22,13 +22,16 @@ _LEAST_IN_BIN = 5
 
 def correlation_figure(record: Mapping[str, Any], pairs: Pairs, formats: tuple[str, ...]) -> dict[str, bytes]:
     """The figure as bytes by format. record: what `correlate.json` holds."""
-    return figure_bytes((PAGE_WIDTH, 2.75), lambda figure: _draw(figure, record, pairs), formats)
+    return figure_bytes((PAGE_WIDTH, 2.95), lambda figure: _draw(figure, record, pairs), formats)
 
 
 def _draw(figure: Figure, record: Mapping[str, Any], pairs: Pairs) -> None:
     scatter, intervals = figure.subplots(1, 2, width_ratios=(1.25, 1))
     _scatter_panel(scatter, pairs)
     _interval_panel(intervals, record)
+    figure.legend(
+        *intervals.get_legend_handles_labels(), loc="outside upper right", ncols=2, handlelength=1.0
+    )
 
 
 def _scatter_panel(axes: Axes, pairs: Pairs) -> None:
@@ -63,7 +66,15 @@ def _scatter_panel(axes: Axes, pairs: Pairs) -> None:
     axes.set_ylim(min(-0.1, float(pairs.cosine.min()) - 0.05), 1.02)
     axes.set_xlabel("Token Jaccard similarity")
     axes.set_ylabel("Cosine of policy gradients")
-    axes.legend(loc="best", handlelength=1.4, borderpad=0.2)
+    axes.legend(
+        loc="best",
+        handlelength=1.4,
+        borderpad=0.2,
+        frameon=True,
+        facecolor="white",
+        edgecolor="none",
+        framealpha=0.85,
+    )
 
 
 def _binned_means(pairs: Pairs) -> tuple[list[float], list[float]]:
@@ -98,7 +109,6 @@ def _interval_panel(axes: Axes, record: Mapping[str, Any]) -> None:
     axes.set_xlabel("Correlation of Jaccard similarity and cosine")
     low = min((found["ci"] or [found["value"]])[0] for found in _found(rows))
     axes.set_xlim(min(0.0, low - 0.05), 1.0)
-    axes.legend(loc="center right", bbox_to_anchor=(1.02, 0.79), handlelength=1.0, borderpad=0.2)
 
 
 def _found(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

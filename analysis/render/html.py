@@ -82,7 +82,9 @@ def _table(table: Table) -> dict[str, object]:
     groups = header_groups(table.columns)
     return {
         "table": table,
-        "groups": groups if any(text for text, _ in groups) else [],
+        "groups": [(_unbroken(text), width) for text, width in groups]
+        if any(text for text, _ in groups)
+        else [],
         "headers": [
             {"text": _unbroken(header(column)), "classes": _classes(kind, index in starts)}
             for index, (column, kind) in enumerate(zip(table.columns, kinds, strict=True))
@@ -92,8 +94,8 @@ def _table(table: Table) -> dict[str, object]:
 
 
 def _unbroken(text: str) -> str:
-    """A header that does not break inside a unit or an equation."""
-    return text.replace(" = ", "\u00a0=\u00a0").replace("U-s", "U\u2011s")
+    """A header that does not break inside a unit or an equation, nor after a minus."""
+    return text.replace(" = ", "\u00a0=\u00a0").replace(" − ", " −\u00a0").replace("U-s", "U\u2011s")
 
 
 def _classes(kind: str, starts_group: bool) -> str:

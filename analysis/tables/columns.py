@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from analysis.comparison import read
 from analysis.measures import Measure, accuracy, decoding_name, setting
-from analysis.paper import figures_beside, paper_group, paper_setting
 from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form
-from analysis.values import Source, Value, missing, reported
+from analysis.values import Source, Value, missing
 
 
 @dataclass(frozen=True)
@@ -93,63 +92,6 @@ def speed_column(study: Study, time: Measure, header: str = "Speed", group: str 
 
     column = Column(f"speed_of_{time.key}", header, 2, Better.HIGHER, Form.RATIO, group)
     return ArmColumn(column, value)
-
-
-def paper_columns(
-    study: Study,
-    arms: Sequence[Arm],
-    table: str,
-    metric: str,
-    header: str,
-    form: Form,
-    digits: int,
-    measured: ArmColumn | None = None,
-    by_tau: bool = False,
-) -> tuple[ArmColumn, ...]:
-    """What the paper reports for each arm's method, by a table's CSV in `analysis/reported`.
-
-    measured: the column that it stands for, in the same unit; where an arm's policy and data are the paper's
-    own, a second column has what was measured minus what is reported. by_tau: see `figures_beside`.
-    """
-    group = paper_group(study, arms, table)
-
-    def figures(arm: Arm) -> tuple[Value, ...]:
-        found = figures_beside(study, arm, table, metric, by_tau)
-        return tuple(reported(figure.value, figure.place) for figure in found)
-
-    def first(arm: Arm) -> Value:
-        return (*figures(arm), missing(Source.REPORTED))[0]
-
-    column = Column(f"reported_{metric}", header, digits, Better.NEITHER, form, group)
-    columns = [ArmColumn(column, first, lambda arm: figures(arm)[1:], table)]
-    if measured is not None and any(paper_setting(study, arm, table).own for arm in arms):
-        columns.append(_minus_paper(study, measured, columns[0]))
-    return tuple(columns)
-
-
-def _minus_paper(study: Study, measured: ArmColumn, paper: ArmColumn) -> ArmColumn:
-    """What was measured minus what is reported, of the arms with the paper's own policy and data."""
-
-    def value(arm: Arm) -> Value:
-        if not paper_setting(study, arm, paper.paper).own:
-            return missing(Source.DERIVED, "the policy or the data are not the paper's own")
-        return _minus(measured.value(arm), paper.value(arm))
-
-    def more(arm: Arm) -> tuple[Value, ...]:
-        own = paper_setting(study, arm, paper.paper).own
-        return tuple(_minus(measured.value(arm), each) for each in paper.more(arm)) if own else ()
-
-    shown = paper.column
-    key, header = f"{measured.column.key}_minus_{shown.key}", "measured − paper"
-    column = Column(key, header, shown.digits, Better.NEITHER, Form.DIFFERENCE, shown.group)
-    return ArmColumn(column, value, more, paper.paper)
-
-
-def _minus(measured: Value, figure: Value) -> Value:
-    if measured.value is None or figure.value is None:
-        return missing(Source.DERIVED)
-    ci = (measured.ci[0] - figure.value, measured.ci[1] - figure.value) if measured.ci else None
-    return replace(measured, value=measured.value - figure.value, ci=ci, source=Source.DERIVED)
 
 
 def renamed(column: ArmColumn, header: str) -> ArmColumn:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from analysis.measures import accuracy, decoding_name
 from analysis.study import Arm, Study
+from analysis.table import Better
 from analysis.tables.columns import ArmColumn, mean_column, renamed
 from analysis.tables.spec import ArmTable, interval_note
 
@@ -20,8 +22,10 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     columns = []
     for decoding in common:
         group = f"Accuracy (%), {decoding_name(decoding)}"
-        for benchmark, header in ((own, "own images"), (shuffled, "images of others")):
-            columns.append(renamed(mean_column(study, accuracy(benchmark, decoding), group), header))
+        right = accuracy(own, decoding)
+        wrong = replace(accuracy(shuffled, decoding), better=Better.NEITHER)  # no merit either way
+        for measure, header in ((right, "own images"), (wrong, "images of others")):
+            columns.append(renamed(mean_column(study, measure, group), header))
     return columns
 
 

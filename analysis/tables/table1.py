@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import accuracy, decoding_name, mean_accuracy, training_time
+from analysis.measures import accuracy, decoding_name, out_of_domain
 from analysis.study import Arm, Study
 from analysis.table import Form
-from analysis.tables.columns import (
-    ArmColumn,
-    change_column,
-    mean_column,
-    paper_columns,
-    renamed,
-    speed_column,
-)
+from analysis.tables.columns import ArmColumn, change_column, mean_column, renamed
+from analysis.tables.paper_columns import PaperMetric, training_columns
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
 
 
@@ -30,7 +24,7 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
         group = f"Out-of-domain (%), {decoding_name(decoding)}"
         columns.append(renamed(mean_column(study, measure, group), study.benchmark_label(other)))
     decoding = study.main_decoding(benchmark)
-    average = mean_accuracy(others, study.main_decoding(others[0])) if others else None
+    average = out_of_domain(study)
     if average and len(others) > 1:
         columns.append(mean_column(study, average, columns[-1].column.group))
     columns.append(change_column(study, accuracy(benchmark, decoding), f"in, {decoding_name(decoding)}"))
@@ -38,17 +32,8 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     if average:
         gain = change_column(study, average, "out" if len(others) == 1 else "out, Avg")
         columns.append(gain)
-    time = training_time(study)
-    speed = speed_column(study, time, group="Training")
-    return (
-        *columns,
-        mean_column(study, time, "Training"),
-        speed,
-        *paper_columns(
-            study, arms, "table1", "out_of_domain_gain", "gain out", Form.DIFFERENCE, 2, measured=gain
-        ),
-        *paper_columns(study, arms, "table1", "speed", "Speed", Form.RATIO, 2, measured=speed),
-    )
+    paper_gain = PaperMetric("out_of_domain_gain", "gain out", Form.DIFFERENCE, 2, gain)
+    return (*columns, *training_columns(study, arms, "table1", paper_gain))
 
 
 TABLE = ArmTable(

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import mean_of_steps, training_time
+from analysis.measures import mean_of_steps, out_of_domain
 from analysis.study import Arm, Study
 from analysis.table import Form
-from analysis.tables.columns import (
-    ArmColumn,
-    accuracy_columns,
-    mean_column,
-    paper_columns,
-    speed_column,
-)
+from analysis.tables.columns import ArmColumn, accuracy_columns, difference_column, mean_column
+from analysis.tables.paper_columns import PaperMetric, training_columns
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note, unique
 
 
@@ -24,15 +19,18 @@ def _arms(study: Study) -> Sequence[Arm]:
 
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     full = study.main_arm("fastrl") or arms[0]
-    time = training_time(study)
-    speed = speed_column(study, time, group="Training")
+    in_domain = accuracy_columns(study, study.plan.report.in_domain, full)
+    average = out_of_domain(study)
+    change = None
+    if average:
+        change = difference_column(study, average, full, "out of domain", in_domain[-1].column.group)
+    paper_change = PaperMetric("out_of_domain_change", "change out", Form.DIFFERENCE, 2, change)
     return (
-        *accuracy_columns(study, study.plan.report.in_domain, full),
+        *in_domain,
+        *([change] if change else []),
         mean_column(study, mean_of_steps("rollout/n", "generated", 2), "Per question"),
         mean_column(study, mean_of_steps("select/kept_per_question_mean", "kept", 2), "Per question"),
-        mean_column(study, time, "Training"),
-        speed,
-        *paper_columns(study, arms, "table2", "speed", "Speed", Form.RATIO, 2, measured=speed),
+        *training_columns(study, arms, "table2", paper_change),
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import accuracy, decoding_name, in_hours, mean_accuracy, training_time
+from analysis.measures import accuracy, decoding_name, in_hours, out_of_domain, training_time
 from analysis.study import Arm, Study
 from analysis.table import Form
-from analysis.tables.columns import ArmColumn, mean_column, paper_columns, renamed, speed_column
+from analysis.tables.columns import ArmColumn, mean_column, renamed, speed_column
+from analysis.tables.paper_columns import PaperMetric, paper_columns
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
 
 
@@ -23,19 +24,17 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
         measure = accuracy(other, study.main_decoding(other))
         column = mean_column(study, measure, in_domain.column.group)
         columns.append(renamed(column, study.benchmark_label(other)))
-    average = mean_column(study, mean_accuracy(others, study.main_decoding(others[0]))) if others else None
+    average = out_of_domain(study)
     time = training_time(study)
     hours, speed = mean_column(study, in_hours(time), "Training"), speed_column(study, time, group="Training")
     wall = hours if study.plan.clock == "wall" else None  # hours on a CPU clock are no hours of the paper's
-    return (
-        *columns,
-        hours,
-        speed,
-        *paper_columns(study, arms, "table3", "in_domain", "in-domain (%)", Form.NUMBER, 2, in_domain),
-        *paper_columns(study, arms, "table3", "aime", "AIME (%)", Form.NUMBER, 2, average),
-        *paper_columns(study, arms, "table3", "training_time", "Time (h)", Form.NUMBER, 2, wall),
-        *paper_columns(study, arms, "table3", "speed", "Speed", Form.RATIO, 2, speed),
+    paper = (
+        PaperMetric("in_domain", "in-domain (%)", Form.NUMBER, 2, in_domain),
+        PaperMetric("aime", "AIME (%)", Form.NUMBER, 2, mean_column(study, average) if average else None),
+        PaperMetric("training_time", "Time (h)", Form.NUMBER, 2, wall),
+        PaperMetric("speed", "Speed", Form.RATIO, 2, speed),
     )
+    return (*columns, hours, speed, *paper_columns(study, arms, "table3", paper))
 
 
 TABLE = ArmTable(

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import last_step, mean_of_steps, training_time
+from analysis.measures import last_step, mean_of_steps, out_of_domain
 from analysis.study import Arm, Study
 from analysis.table import Form
-from analysis.tables.columns import (
-    ArmColumn,
-    accuracy_columns,
-    mean_column,
-    paper_columns,
-    speed_column,
-)
+from analysis.tables.columns import ArmColumn, accuracy_columns, mean_column
+from analysis.tables.paper_columns import PaperMetric, training_columns
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note, unique
 
 
@@ -24,16 +19,16 @@ def _arms(study: Study) -> Sequence[Arm]:
 
 
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
-    time = training_time(study)
-    speed = speed_column(study, time, group="Training")
     full = study.main_arm("fastrl") or arms[0]
+    average = out_of_domain(study)
+    others = mean_column(study, average, "Out-of-domain (%)") if average else None
+    paper_others = PaperMetric("out_of_domain", "Avg out (%)", Form.NUMBER, 2, others)
     return (
         mean_column(study, mean_of_steps("select/kept_per_question_mean", "Kept", 2), "Per question"),
         *accuracy_columns(study, study.plan.report.in_domain, full),
+        *([others] if others else []),
         mean_column(study, last_step("actor/entropy", "Entropy", 3), "At the end"),
-        mean_column(study, time, "Training"),
-        speed,
-        *paper_columns(study, arms, "table5", "speed", "Speed", Form.RATIO, 2, measured=speed),
+        *training_columns(study, arms, "table5", paper_others),
     )
 
 

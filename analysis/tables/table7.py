@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import accuracy, decoding_name, mean_of_steps, training_time
+from analysis.measures import accuracy, decoding_name, mean_of_steps
 from analysis.study import Arm, Study
-from analysis.table import Form
-from analysis.tables.columns import (
-    ArmColumn,
-    mean_column,
-    paper_columns,
-    renamed,
-    speed_column,
-)
+from analysis.tables.columns import ArmColumn, mean_column, renamed
+from analysis.tables.paper_columns import training_columns
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note
 
 
 def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
     benchmark, others = study.plan.report.in_domain, study.plan.report.out_of_domain
-    time = training_time(study)
-    speed = speed_column(study, time, group="Training")
     columns = [mean_column(study, mean_of_steps("select/kept_per_question_mean", "Kept", 2), "Per question")]
     columns += [
         mean_column(study, accuracy(benchmark, decoding), "In-domain accuracy (%)")
@@ -32,12 +24,7 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
             study, accuracy(other, decoding), f"Out-of-domain (%), {decoding_name(decoding)}"
         )
         columns.append(renamed(column, study.benchmark_label(other)))
-    return (
-        *columns,
-        mean_column(study, time, "Training"),
-        speed,
-        *paper_columns(study, arms, "table7", "speed", "Speed", Form.RATIO, 2, measured=speed, by_tau=True),
-    )
+    return (*columns, *training_columns(study, arms, "table7", by_tau=True))
 
 
 def _row_label(arm: Arm) -> str:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.measures import accuracy, decoding_name, last_step, mean_of_steps, metric_name, training_time
+from analysis.measures import accuracy, decoding_name, last_step, mean_of_steps, metric_name
 from analysis.study import Arm, Study
-from analysis.table import Better, Form
-from analysis.tables.columns import (
-    ArmColumn,
-    change_column,
-    mean_column,
-    paper_columns,
-    renamed,
-    speed_column,
-)
+from analysis.table import Better
+from analysis.tables.columns import ArmColumn, change_column, mean_column, renamed
+from analysis.tables.paper_columns import training_columns
 from analysis.tables.spec import ArmTable, clock_note, interval_note, speed_note, unique
 
 
@@ -30,16 +24,12 @@ def _columns(study: Study, arms: Sequence[Arm]) -> Sequence[ArmColumn]:
         )
         for name in scores
     ]
-    time = training_time(study)
-    speed = speed_column(study, time, group="Training")
     return (
         *columns,
         change_column(study, accuracy(benchmark, decoding), "accuracy"),
         mean_column(study, last_step("reward/mean", "at the end", 3, Better.HIGHER), "Reward"),
         mean_column(study, mean_of_steps("select/kept_per_question_mean", "Kept", 2), "Per question"),
-        mean_column(study, time, "Training"),
-        speed,
-        *paper_columns(study, arms, "table9", "speed", "Speed", Form.RATIO, 2, measured=speed),
+        *training_columns(study, arms, "table9"),
     )
 
 

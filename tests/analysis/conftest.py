@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from synthetic_study import FULL_ARMS, LAG_ARMS, write_study
+from synthetic_images import write_image_study
+from synthetic_study import FULL_ARMS, LAG_ARMS, MAIN_ARMS, write_study
 
 from analysis.study import Study, load_study
 
@@ -53,3 +55,18 @@ def lag(tmp_path_factory: pytest.TempPathFactory) -> Study:
     root = tmp_path_factory.mktemp("lag")
     write_study(root, LAG_ARMS, "lag", baseline="GRPO, 4 updates, lr 2e-4")
     return load_study(root, "lag")
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """The study `images`: five seeds of each main method, on questions with images."""
+    root = tmp_path_factory.mktemp("images")
+    write_image_study(root, MAIN_ARMS, "images")
+    return load_study(root, "images")
+
+
+@pytest.fixture(scope="session")
+def study_for(full: Study, lag: Study, images: Study) -> Callable[[str], Study]:
+    """The study that has what a table or figure of the registries shows, by its name."""
+    special = {"lag": lag, "examples": images, "images": images}
+    return lambda name: special.get(name, full)

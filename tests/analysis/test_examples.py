@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -13,7 +15,7 @@ import pytest
 
 from analysis.examples import Answer, Examples, examples
 from analysis.figures.examples import FIGURE
-from analysis.figures.spec import render
+from analysis.figures.spec import Drawing, render
 from analysis.records import RunRecord
 from analysis.study import Arm, Clock, Study
 from eval.datasets.laptop_figures.png import grey_png
@@ -77,13 +79,31 @@ def _record(run: str) -> RunRecord:
     return RunRecord(run, {}, {}, steps=None, results=results, hardware="", commit=None, dirty=False)
 
 
-def test_each_family_shows_the_question_whose_answers_change_most(study: Study) -> None:
+def test_each_family_shows_the_middle_question_before_training(study: Study) -> None:
     found = examples(study, 5)
     assert isinstance(found, Examples)
     assert found.columns == ("before training", "GRPO", "FASTRL")
     assert [(row.question, row.gold, row.image) for row in found.rows] == [("Find it.", "7", IMAGE)] * 2
-    assert found.rows[0].answers == (Answer("2", False), Answer("7", True), Answer("8", False))
-    assert found.rows[1].answers == (Answer(None, False), Answer("7", True), Answer("7", True))
+    wrong, right = (False, 0, 1), (True, 1, 1)
+    assert found.rows[0].answers == (Answer("2", *wrong), Answer("7", *right), Answer("8", *wrong))
+    assert found.rows[1].answers == (Answer(None, *wrong), Answer("7", *right), Answer("7", *right))
+
+
+def test_the_middle_question_goes_by_samples_and_they_are_counted(study: Study) -> None:
+    path = study.root / "models/policy-1.start" / BENCHMARK / "samples.parquet"
+    rows = [
+        {"decoding": decoding, "question_id": name, "extracted": "7", "correct": right}
+        for name, rights in (("a", [True, True, False]), ("b", [False, True, False]), ("c", [True] * 3))
+        for decoding, right in (("greedy", True), *(("t1", each) for each in rights))
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    found = examples(study, 5)
+    assert isinstance(found, Examples)
+    assert [row.answers[0] for row in found.rows] == [Answer("7", True, 2, 3), Answer("7", True, 3, 3)]
+
+
+def test_without_samples_the_greedy_answers_decide() -> None:
+    assert (Answer("7", True, 0, 0).rate, Answer("7", False, 0, 0).rate) == (1.0, 0.0)
 
 
 def test_no_more_are_shown_than_asked_for(study: Study) -> None:
@@ -91,25 +111,93 @@ def test_no_more_are_shown_than_asked_for(study: Study) -> None:
     assert isinstance(found, Examples) and len(found.rows) == 1
 
 
-def test_the_figure_is_drawn_the_same_every_time(study: Study) -> None:
-    assert FIGURE.lacks(study) == ""
-    assert "one a family" in FIGURE.caption(study)
-    first, second = (render(FIGURE, study, ("png", "svg")) for _ in range(2))
-    assert first == second
-    assert first["png"].startswith(b"\x89PNG")
-    assert b"<image" in first["svg"]  # the question's image lies in it
+def test_the_figure_reads_its_records_once(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    monkeypatch.setattr("analysis.figures.examples.examples", lambda *each: made.append(1) or examples(*each))
+    found = FIGURE.read(study)
+    assert isinstance(found, Drawing)
+    assert "one a family" in found.caption
+    files = render(found, ("png", "svg"))
+    assert len(made) == 1
+    assert b"<image" in files["svg"]  # the question's image lies in it
 
 
 def test_without_a_record_of_the_starting_policy_the_report_says_so(study: Study) -> None:
     (study.root / "models/policy-1.start" / BENCHMARK / "questions.parquet").unlink()
-    assert FIGURE.lacks(study) == "no record of the starting policy on questions with images"
+    assert FIGURE.read(study) == "no record of the starting policy on questions with images"
 
 
 def test_a_study_without_finished_evaluations_says_so(study: Study) -> None:
-    assert FIGURE.lacks(replace(study, records={})) == "no main method with a finished evaluation"
+    assert FIGURE.read(replace(study, records={})) == "no main method with a finished evaluation"
 
 
 def test_damaged_samples_are_named(study: Study) -> None:
     path = RunDirectory(study.root / "runs/fastrl-s0").samples_path(BENCHMARK)
     path.write_bytes(b"no parquet")
-    assert "fastrl-s0/eval/laptop_figures/samples.parquet" in FIGURE.lacks(study)
+    found = FIGURE.read(study)
+    assert isinstance(found, str) and "fastrl-s0/eval/laptop_figures/samples.parquet" in found
+
+
+def rewrite_questions(study: Study, **changes: Any) -> None:
+    path = study.root / "models/policy-1.start" / BENCHMARK / "questions.parquet"
+    rows = [{**row, **changes} for row in pq.read_table(path).to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def drawn_texts(study: Study) -> list[str]:
+    from matplotlib.figure import Figure
+
+    found = FIGURE.read(study)
+    assert isinstance(found, Drawing)
+    figure = Figure(figsize=found.size)
+    found.draw(figure)
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_a_long_question_is_broken_into_lines_and_cut(study: Study) -> None:
+    rewrite_questions(study, prompt="<image>" + "Consider the figure, and then say how long it is. " * 40)
+    (question, *_) = [text for text in drawn_texts(study) if text.startswith("Consider")]
+    *lines, right = question.split("\n")
+    assert len(lines) == 3 and max(map(len, lines)) <= 36
+    assert lines[-1].endswith("…") and right == "right: 7"
+
+
+def test_a_long_answer_stays_within_its_column(study: Study) -> None:
+    path = RunDirectory(study.root / "runs/fastrl-s0").samples_path(BENCHMARK)
+    samples(path, dict.fromkeys("abc", ("1/2 +\n" + "9" * 500, False)))
+    cut = [text for text in drawn_texts(study) if text.startswith("1/2")]
+    assert len(cut) == 2 and all("\n" not in text and len(text) < 30 for text in cut)
+
+
+def test_images_of_any_common_format_keep_their_proportions(study: Study) -> None:
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.new("RGB", (30, 10), "red").save(buffer, format="JPEG")
+    rewrite_questions(study, images=[buffer.getvalue()])
+    found = FIGURE.read(study)
+    assert isinstance(found, Drawing)
+    figure = Figure(figsize=found.size)
+    found.draw(figure)
+    left, right, bottom, top = figure.axes[0].images[0].get_extent()
+    x, y = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    inches = (
+        (right - left) / (x[1] - x[0]) * found.size[0],
+        (top - bottom) / (y[1] - y[0]) * found.size[1],
+    )
+    assert inches[0] / inches[1] == pytest.approx(3)
+    assert 0 <= left < right <= 0.13, "within its own column"
+
+
+def test_questions_without_images_are_drawn_without(study: Study) -> None:
+    rewrite_questions(study, images=[])
+    found = FIGURE.read(study)
+    assert isinstance(found, Drawing)
+    assert b"<image" not in render(found, ("svg",))["svg"]
+
+
+def test_an_image_that_is_none_is_told(study: Study) -> None:
+    rewrite_questions(study, images=[IMAGE[:20]])
+    found = FIGURE.read(study)
+    assert isinstance(found, str) and found.startswith("an image of laptop_figures can't be read")

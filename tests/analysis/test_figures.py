@@ -5,22 +5,26 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic_study import FASTRL, FULL_ARMS, GRPO, MAIN_ARMS, write_study
+from synthetic_study import FASTRL, FULL_ARMS, GRPO, MAIN_ARMS, TAU_ARMS, write_study
 
 from analysis.figures import FIGURES
 from analysis.figures.curves import track
 from analysis.figures.figure1 import points
 from analysis.figures.lag import panels
-from analysis.figures.spec import render
+from analysis.figures.spec import Drawing, render
+from analysis.figures.spread import spread
 from analysis.figures.style import PNG_DPI, colour, paper_style, text_colour
 from analysis.lag_arms import lag_arms
 from analysis.statistics import mean
 from analysis.study import Study, load_study
+from analysis.values import measured
+from experiments.plan import read_plan, write_plan
 
 DRAW = """
 import sys, hashlib
@@ -28,40 +32,47 @@ from pathlib import Path
 from analysis.figures import FIGURES
 from analysis.figures.spec import render
 from analysis.study import load_study
-study = load_study(Path(sys.argv[1]), "full")
-for data in render(FIGURES["figure1"], study, ("png", "pdf", "svg")).values():
-    print(hashlib.sha256(data).hexdigest())
+studies = {}
+for name, root, study in zip(*[iter(sys.argv[1:])] * 3):
+    loaded = studies.get(study) or studies.setdefault(study, load_study(Path(root), study))
+    for data in render(FIGURES[name].read(loaded), ("png", "pdf", "svg")).values():
+        print(hashlib.sha256(data).hexdigest())
 """
 
 
-def study_of(name: str, full: Study, lag: Study) -> Study:
-    return lag if name == "lag" else full
+def drawing(name: str, study: Study) -> Drawing:
+    found = FIGURES[name].read(study)
+    assert isinstance(found, Drawing), found
+    return found
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name != "examples"])  # test_examples.py
-def test_a_figure_is_drawn_in_every_format(name: str, full: Study, lag: Study) -> None:
-    spec, study = FIGURES[name], study_of(name, full, lag)
-    assert spec.lacks(study) == ""
-    assert spec.caption(study).endswith(".")
-    files = render(spec, study, ("png", "pdf", "svg"))
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_drawn_in_every_format(name: str, study_for: Callable[[str], Study]) -> None:
+    found = drawing(name, study_for(name))
+    assert found.caption.endswith(".")
+    files = render(found, ("png", "pdf", "svg"))
     assert files["png"].startswith(b"\x89PNG") and files["pdf"].startswith(b"%PDF")
     assert b"/Type3" not in files["pdf"], "fonts are embedded as TrueType"
     width, height = (int.from_bytes(files["png"][at : at + 4], "big") for at in (16, 20))
-    assert (width, height) == tuple(pytest.approx(inches * PNG_DPI, abs=1) for inches in spec.size)
+    assert (width, height) == tuple(pytest.approx(inches * PNG_DPI, abs=1) for inches in found.size)
 
 
-def test_the_same_records_give_the_same_bytes_in_another_process(full: Study, full_root: Path) -> None:
-    command = [sys.executable, "-c", DRAW, str(full_root)]
+def test_the_same_records_give_the_same_bytes_in_another_process(study_for: Callable[[str], Study]) -> None:
+    words = [
+        word for name in FIGURES for word in (name, str(study_for(name).root), study_for(name).plan.study)
+    ]
+    command = [sys.executable, "-c", DRAW, *words]
     there = subprocess.check_output(command, cwd=Path(__file__).parents[2], text=True).split()
-    here = render(FIGURES["figure1"], full, ("png", "pdf", "svg")).values()
-    assert there == [hashlib.sha256(data).hexdigest() for data in here]
+    here = [render(drawing(name, study_for(name)), ("png", "pdf", "svg")) for name in FIGURES]
+    assert there == [hashlib.sha256(data).hexdigest() for files in here for data in files.values()]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_study_without_runs_says_what_a_figure_lacks(name: str, tmp_path: Path) -> None:
     write_study(tmp_path, MAIN_ARMS)
     (tmp_path / "runs").rename(tmp_path / "away")
-    assert FIGURES[name].lacks(load_study(tmp_path, "laptop"))
+    lacks = FIGURES[name].read(load_study(tmp_path, "laptop"))
+    assert isinstance(lacks, str) and lacks
 
 
 def test_hostile_labels_are_drawn_as_they_are(tmp_path: Path) -> None:
@@ -69,21 +80,43 @@ def test_hostile_labels_are_drawn_as_they_are(tmp_path: Path) -> None:
     write_study(tmp_path, [GRPO, hostile])
     study = load_study(tmp_path, "laptop")
     for name in ("figure1", "figure3", "figure7"):
-        assert render(FIGURES[name], study, ("png", "svg"))
+        assert render(drawing(name, study), ("png", "svg"))
+
+
+def test_the_threshold_panel_keeps_to_one_policy(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    write_study(tmp_path, [GRPO, FASTRL, *TAU_ARMS])
+    plan = read_plan(tmp_path, "laptop")
+    cells = tuple(replace(cell, model="another") if cell.tau == 0.4 else cell for cell in plan.cells)
+    write_plan(tmp_path, replace(plan, cells=cells))
+    figure = Figure()
+    drawing("figure3", load_study(tmp_path, "laptop")).draw(figure)
+    for panel in figure.axes[2:]:
+        assert panel.lines[0].get_xdata().tolist() == [0.0, 0.2, 0.6, 0.8, 0.9, 1.0]
+
+
+@pytest.mark.parametrize(("seeds", "ends"), [(1, None), (2, (1.0, 3.0)), (3, (-0.5, 4.5))])
+def test_a_bar_is_the_interval_or_for_two_seeds_their_range(
+    seeds: int, ends: tuple[float, float] | None
+) -> None:
+    by_seed = [1.0, 3.0, 2.0][:seeds]
+    value = measured(mean(by_seed), ("a",))
+    assert spread(value, by_seed) == (None if ends is None else pytest.approx(ends, abs=0.02))
 
 
 def test_names_in_figure_1_overlap_neither_each_other_nor_the_frame(full: Study) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    spec = FIGURES["figure1"]
+    found = drawing("figure1", full)
     with paper_style():
-        figure = Figure(figsize=spec.size, layout="constrained")
+        figure = Figure(figsize=found.size, layout="constrained")
         FigureCanvasAgg(figure)
-        spec.draw(full, figure)
+        found.draw(figure)
         figure.draw_without_rendering()
         axes = figure.axes[0]
-        names = {arm.label for arm, _, _ in points(full)}
+        names = {point.arm.label for point in points(full)}
         boxes = [text.get_window_extent() for text in axes.texts if text.get_text() in names]
         frame = axes.get_window_extent()
     assert len(boxes) == len(names) == len(FULL_ARMS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic_study import FASTRL, GRPO, HARDWARE, write_study
+from synthetic_study import FASTRL, FULL_ARMS, GRPO, HARDWARE, SyntheticArm, write_study
 
 from analysis.study import Study, load_study
 from analysis.table import Table
@@ -16,9 +16,9 @@ from analysis.values import Source
 from experiments.plan import read_plan, write_plan
 
 
-def study_on(root: Path, dataset: str, model: str) -> Study:
-    """GRPO and FastRL, as if they had trained another policy on another data set."""
-    write_study(root, [replace(GRPO, seeds=3), replace(FASTRL, seeds=3)])
+def study_on(root: Path, dataset: str, model: str, *more: SyntheticArm, clock: str = "cpu") -> Study:
+    """GRPO, FastRL and more, as if they had trained another policy on another data set."""
+    write_study(root, [replace(GRPO, seeds=3), replace(FASTRL, seeds=3), *more], clock=clock)
     plan = read_plan(root, "laptop")
     cells = tuple(replace(cell, dataset=dataset, model=model) for cell in plan.cells)
     write_plan(root, replace(plan, cells=cells))
@@ -29,9 +29,11 @@ def column(table: Table, key: str) -> int:
     return next(index for index, each in enumerate(table.columns) if each.key == key)
 
 
-def test_a_laptops_figures_stand_beside_geometry3k_without_a_difference(full: Study) -> None:
+def test_a_laptops_figures_stand_beside_the_papers_first_set_without_a_difference(full: Study) -> None:
     table = TABLES["table1"].build(full)
     assert {each.group for each in table.columns if "Paper" in each.group} == {"Paper, Geometry3K"}
+    row = next(each for each in table.rows if each.label == "FastRL")
+    assert row.values[column(table, "reported_speed_Geometry3K")].value == 2.14
     assert not any("_minus_reported" in each.key for each in table.columns)
     assert any("No difference to the paper is given" in note for note in table.notes)
 
@@ -107,3 +109,68 @@ def test_the_first_step_is_told_apart_from_the_others(full: Study) -> None:
     table = TABLES["cost"].build(full)
     assert row.values[column(table, "first_step_CPU-s")].value == pytest.approx(first["cpu_s/step"].mean())
     assert row.values[column(table, "step_CPU-s")].value == pytest.approx(later["cpu_s/step"].mean())
+
+
+def test_the_ablation_stands_beside_the_papers_change_out_of_domain(tmp_path: Path) -> None:
+    without = replace(next(arm for arm in FULL_ARMS if arm.method == "fastrl_without_mdap"), seeds=3)
+    study = study_on(tmp_path, "geoqa8k_r1v", "qwen2_5_vl_7b", without)
+    table = TABLES["table2"].build(study)
+    row = next(each for each in table.rows if each.label == without.label)
+    found, paper = (row.values[column(table, key)] for key in (OOD_CHANGE, "reported_out_of_domain_change"))
+    assert (paper.value, paper.source) == (-1.21, Source.REPORTED)
+    difference = row.values[column(table, f"{OOD_CHANGE}_minus_reported_out_of_domain_change")]
+    assert found.value is not None and difference.value == pytest.approx(found.value + 1.21)
+    full = [each for each in table.rows if each.label.startswith("FastRL") and "w/o" not in each.label]
+    speeds = [each.values[column(table, "reported_speed")].value for each in full]
+    assert speeds == [2.13, 2.22], "Table 2's own, then the one of Table 1 that contradicts it"
+
+
+OOD_CHANGE = "mean_of_1_t1_percent_minus_FastRL"
+
+
+def test_pruning_rules_stand_beside_the_papers_average_out_of_domain(full: Study) -> None:
+    table = TABLES["table5"].build(full)
+    reported = {
+        row.label: row.values[column(table, "reported_out_of_domain_Geometry3K")].value for row in table.rows
+    }
+    assert reported["FastRL"] == 52.63 and reported["Advantage only"] == 52.09
+    measured = next(row for row in table.rows if row.label == "FastRL").values[
+        column(table, "mean_of_1_t1_percent")
+    ]
+    assert measured.source is Source.MEASURED and measured.n == 5
+
+
+@pytest.mark.parametrize(("samples", "difference"), [(8, False), (16, True)])
+def test_several_responses_stand_beside_the_papers_gain_of_16(
+    tmp_path: Path, samples: int, difference: bool
+) -> None:
+    study = study_on(tmp_path, "geometry3k", "qwen2_5_vl_7b")
+    for path in tmp_path.glob("runs/*/eval/*/results.json"):
+        path.write_text(path.read_text().replace("avg_at_8", f"avg_at_{samples}"))
+    study = load_study(tmp_path, "laptop")
+    table = TABLES["table4"].build(study)
+    values = table.rows[1].values
+    paper = values[column(table, "reported_avg_at_16_gain")]
+    assert (paper.value, paper.source) == (3.15, Source.REPORTED)
+    gain = values[column(table, f"mean_of_1_t1_avg_at_{samples}_percent_minus_GRPO")].value
+    found = [index for index, each in enumerate(table.columns) if "_minus_reported" in each.key]
+    assert bool(found) is difference, "8 responses are not 16"
+    if found:
+        assert gain is not None and values[found[0]].value == pytest.approx(gain - 3.15)
+
+
+def test_stages_on_the_papers_own_setting_have_a_difference(tmp_path: Path) -> None:
+    table = TABLES["table8"].build(study_on(tmp_path, "geometry3k", "qwen2_5_vl_7b", clock="wall"))
+    step = next(row for row in table.rows if row.label == "step")
+    measured, paper, difference = (
+        step.values[column(table, key)].value
+        for key in ("FastRL_s", "reported_fastrl_s", "FastRL_s_minus_reported_fastrl_s")
+    )
+    assert measured is not None and paper == 249.66 and difference == pytest.approx(measured - paper)
+
+
+def test_stages_of_a_laptop_stand_beside_the_papers_first_set(full: Study) -> None:
+    table = TABLES["table8"].build(full)
+    generation = next(row for row in table.rows if row.label == "generation")
+    assert generation.values[column(table, "reported_speed_Geometry3K")].value == 1.09
+    assert not any("_minus_reported" in each.key for each in table.columns)

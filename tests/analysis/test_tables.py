@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from synthetic_images import write_image_study
 from synthetic_study import FASTRL, GRPO, IN_DOMAIN, MAIN_ARMS, TAU_ARMS, write_study
 
 import analysis.reported
@@ -21,6 +24,7 @@ from analysis.study import Study, load_study
 from analysis.table import Better, Column, Form, Row, Table
 from analysis.tables import TABLES
 from analysis.values import Source, derived, measured, missing, reported
+from experiments.run_directory import RunDirectory
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = '50 % & #1_"$x$" \\end{tabular} <script>alert(1)</script> | τ≥0 [a] *b* `c` ~^ 😀\nnext'
@@ -112,9 +116,9 @@ def test_a_row_that_starts_with_a_bracket_or_star_is_no_argument_of_the_line_bef
     assert latex_escape("*").startswith("{*}")
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name != "images"])  # test_examples.py
-def test_a_table_of_the_registry_fills_from_records(name: str, full: Study, lag: Study) -> None:
-    table = TABLES[name].build(lag if name == "lag" else full)
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_the_registry_fills_from_records(name: str, study_for: Callable[[str], Study]) -> None:
+    table = TABLES[name].build(study_for(name))
     assert table.name == name
     assert table.rows and table.columns
     assert all(len(row.values) == len(table.columns) for row in table.rows)
@@ -126,9 +130,10 @@ def test_a_table_of_the_registry_fills_from_records(name: str, full: Study, lag:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_run_behind_a_value_is_one_of_the_study(name: str, full: Study) -> None:
-    run_ids = {cell.run_id for cell in full.plan.cells}
-    table = TABLES[name].build(full)
+def test_every_run_behind_a_value_is_one_of_the_study(name: str, study_for: Callable[[str], Study]) -> None:
+    study = study_for(name)
+    run_ids = {cell.run_id for cell in study.plan.cells}
+    table = TABLES[name].build(study)
     assert {run for row in table.rows for value in row.values for run in value.run_ids} <= run_ids
 
 
@@ -209,3 +214,25 @@ def test_reported_figures_are_in_the_units_that_they_name() -> None:
         if f.training_set == "GeoQA8K" and f.method == "fastrl" and f.metric == "speed"
     }
     assert {2.22, 2.13} <= geoqa, "the paper's contradiction stays visible"
+
+
+def test_a_run_that_saw_no_shuffled_images_is_told_under_the_table_of_images(tmp_path: Path) -> None:
+    plan = write_image_study(tmp_path, [replace(GRPO, seeds=2), replace(FASTRL, seeds=2)], "images")
+    run = RunDirectory(tmp_path / "runs" / plan.cells[0].run_id)
+    stage = plan.cells[0].stages[-1]
+    status = json.loads(run.status_path.read_text())
+    status[stage]["state"] = "failed"
+    run.status_path.write_text(json.dumps(status))
+    table = TABLES["images"].build(load_study(tmp_path, "images"))
+    own, shuffled = table.rows[0].values[:2]
+    assert (own.n, shuffled.n) == (2, 1)
+    assert own.value is not None and shuffled.value is not None and shuffled.value < own.value
+    assert f"1 of 4 runs missing or incomplete: 1 {stage} failed." in table.gaps
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_the_same_each_time_in_every_format(name: str, study_for: Callable[[str], Study]) -> None:
+    study = study_for(name)
+    again = load_study(study.root, study.plan.study)
+    for text in (render_markdown, render_latex, render_csv):
+        assert text(TABLES[name].build(study)) == text(TABLES[name].build(again)) != ""
