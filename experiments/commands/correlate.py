@@ -5,13 +5,14 @@
   fastrl correlate dump.jsonl --format trl --model NAME --gradients head
 
 A run records rollouts with training.record_rollouts_every=1. The model should be near the one that sampled
-them: by default the run's final policy, with the newest steps. The question of a file holds its prompt.
+them: by default the run's final policy, with the newest steps. It may see images; a file's question holds its
+prompt, as text alone.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from experiments.offline.sources import RecordedRollouts
     from fastrl.engines.reference.policy import Policy
 
+_IMAGE_CACHE = 256 << 20
+"""Bytes of read images, and of what the vision tower makes of them, that are kept."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
@@ -31,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a run's folder, or files of another trainer and columns.FIELD=NAME where columns differ",
     )
     parser.add_argument(
-        "--model", metavar="NAME", help="a causal LM's folder or name (default: checkpoints/final)"
+        "--model", metavar="NAME", help="a policy's folder or name (default: checkpoints/final)"
     )
     parser.add_argument(
         "--steps", type=_step_range, default=(None, None), metavar="A:B", help="recorded steps"
@@ -41,17 +45,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--gradients",
         choices=("exact", "head"),
         default="exact",
-        help="of all parameters (exact), or of the output layer in a random sketch, for large models",
+        help="of all trained parameters (exact), or of the output layer in a random sketch, for large models",
     )
     parser.add_argument(
         "--sketch", type=_positive, default=256, metavar="K", help="width of the sketch (256)"
     )
     parser.add_argument(
         "--check",
-        type=_positive,
+        type=_count,
         default=16,
         metavar="N",
-        help="groups to measure the sketch's error on (16)",
+        help="groups to measure the sketch's error on (16); 0 where exact gradients do not fit in memory",
     )
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="of sampling (default: the run's, else 1)"
@@ -59,7 +63,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--epsilon", type=float, default=1e-4, help="advantages closer than it are equal (1e-4)"
     )
-    parser.add_argument("--chunk", type=_positive, default=8, metavar="N", help="gradients at once (8)")
+    parser.add_argument(
+        "--chunk", type=_positive, default=8, metavar="N", help="gradients of a text policy at once (8)"
+    )
     parser.add_argument(
         "--resamples", type=_positive, default=1000, metavar="N", help="of the bootstrap (1000)"
     )
@@ -110,17 +116,21 @@ def _pairs(
 ) -> GradientPairs:
     from experiments.compose import compose_cell
     from experiments.offline.gradient_pairs import gradient_pairs
-    from fastrl.engines.reference.policy import PolicyError, load_policy
+    from experiments.offline.prompts import file_prompts, run_prompts
+    from fastrl.engines.reference.policy import PolicyError
     from fastrl.method import build_method
 
     config = recorded.config
     method = config["method"] if config else compose_cell(["method=grpo"])["method"]
     temperature = arguments.temperature or (config["training"]["temperature"] if config else 1.0)
     try:
-        policy = load_policy(model, arguments.device, "float32")
+        policy = _policy(arguments, recorded, model)
+        names = {group.rollouts.question_ids[0] for group in groups}
+        prompt_of = run_prompts(policy, config, names) if config else file_prompts(policy)
+        _check_words(policy, arguments.words[0], recorded, groups)
         return gradient_pairs(
             policy,
-            _prompts(policy, recorded, groups),
+            prompt_of,
             groups,
             objective=build_method(method).objective,
             epsilon=arguments.epsilon,
@@ -135,23 +145,37 @@ def _pairs(
         raise UserError(f"The gradients can't be computed: {error}.", model, "", 1) from None
 
 
-def _prompts(
-    policy: Policy, recorded: RecordedRollouts, groups: Sequence[GroupSample]
-) -> Mapping[str, Sequence[int]]:
-    """Token ids of the prompts by question: of a run's data set; in a file the question is its prompt."""
-    from eval.datasets import load_questions
-    from fastrl.engines.reference.policy import encode_prompts
-    from fastrl.rollouts import Question
+def _policy(arguments: Namespace, recorded: RecordedRollouts, model: str) -> Policy:
+    """The policy, which trains the parameters that the run has trained."""
+    from fastrl.engines.reference.policy import load_policy, with_tower
 
-    names = sorted({group.rollouts.question_ids[0] for group in groups})
-    if recorded.config is None:
-        questions = [Question(name, name, "") for name in names]
-    else:
-        dataset = recorded.config["dataset"]
-        loaded = load_questions(dataset, dataset["train_split"])
-        questions = [question for question in loaded if question.id in set(names)]
-    ids = encode_prompts(policy.tokenizer, questions, 1 << 20)
-    return {question.id: tokens for question, tokens in zip(questions, ids, strict=True)}
+    policy = load_policy(model, arguments.device, "float32")
+    engine = recorded.config["engine"] if recorded.config else {}
+    # Where nothing is said of a tower there are no images, and it has no gradient.
+    return with_tower(policy, frozen=engine.get("freeze_vision_tower", True), cache_bytes=_IMAGE_CACHE)
+
+
+def _check_words(
+    policy: Policy, source: str, recorded: RecordedRollouts, groups: Sequence[GroupSample]
+) -> None:
+    """Refuse a model to which the recorded tokens are other words, as far as the run's own policy tells."""
+    import numpy as np
+    from transformers import AutoTokenizer
+
+    from experiments.run_directory import RunDirectory
+
+    folder = RunDirectory(Path(source)).final_checkpoint
+    if recorded.config is None or not folder.is_dir():
+        return
+    ids = np.unique(np.concatenate([group.rollouts.tokens for group in groups])).tolist()
+    own = AutoTokenizer.from_pretrained(folder).convert_ids_to_tokens(ids)
+    for number, meant, read in zip(ids, own, policy.tokenizer.convert_ids_to_tokens(ids), strict=True):
+        if meant != read:
+            raise UserError(
+                f"The token {number} is {meant!r} to the run's policy, and {read!r} to this model.",
+                "--model",
+                "name a model with the tokenizer of the policy that sampled; by default it is the final one",
+            )
 
 
 def _report(
@@ -203,7 +227,15 @@ def _step_range(text: str) -> tuple[int | None, int | None]:
 
 
 def _positive(text: str) -> int:
+    return _at_least(1, text)
+
+
+def _count(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise ArgumentTypeError(f"{number} is not at least 1")
+    if number < least:
+        raise ArgumentTypeError(f"{number} is not at least {least}")
     return number

@@ -66,7 +66,7 @@ def correlation_text(record: Mapping[str, Any]) -> str:
         f"{record['pairs_without_gradient']} pairs without a gradient (empty responses)",
     ]
     if record["gradients"] == "exact":
-        lines.append("gradients: exact, of all parameters")
+        lines.append("gradients: exact, of all trained parameters")
     else:
         lines.append(f"gradients: of the output layer, in a sketch of {record['sketch']} numbers per state")
         error = record["head_error"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from experiments.errors import UserError
+from experiments.offline.prompts import PromptOf
 from fastrl.advantages import advantage_classes, zero_variance
 from fastrl.engines.reference.gradient_similarity import (
     gradient_cosines,
@@ -113,7 +114,7 @@ def _group(step: RecordedStep, q: int) -> GroupSample:
 
 def gradient_pairs(
     policy: Policy,
-    prompts: Mapping[str, Sequence[int]],
+    prompt_of: PromptOf,
     groups: Sequence[GroupSample],
     *,
     objective: Objective,
@@ -127,12 +128,11 @@ def gradient_pairs(
 ) -> GradientPairs:
     """All pairs of equal advantage (closer than `epsilon`) in each group.
 
-    prompts: token ids of each question's prompt. gradients: "exact" over all parameters, or "head", of the
-    output layer in a sketch of `sketch_width` numbers; then the first `checked_groups` groups are computed
-    both ways. chunk: gradients at once. UserError for token ids that the model does not have, or questions
-    without a prompt.
+    gradients: "exact" over all trained parameters, or "head", of the output layer in a sketch of
+    `sketch_width` numbers; then the first `checked_groups` groups are computed both ways. chunk: gradients of
+    a text policy at once. UserError for token ids that the model does not have.
     """
-    scorer = make_scorer(policy.model)
+    scorer = make_scorer(policy.model, None if policy.vision is None else policy.vision.features)
     vocabulary = policy.model.get_input_embeddings().weight.shape[0]
     sketch = torch.empty(0)
     if gradients == "head":
@@ -146,9 +146,9 @@ def gradient_pairs(
     for at, group in enumerate(groups):
         rollouts = group.rollouts
         name = rollouts.question_ids[0]
-        _check_group(group, prompts, vocabulary)
+        _check_group(group, vocabulary)
         sequences = join_sequences(
-            [prompts[name]] * rollouts.n_trajectories,
+            [prompt_of(name)] * rollouts.n_trajectories,
             rollouts.tokens,
             rollouts.token_offsets,
             policy.pad_id,
@@ -160,14 +160,14 @@ def gradient_pairs(
         if not len(first):
             continue
         if gradients == "exact":
-            cosines = gradient_cosines(policy.model, sequences, temperature, chunk)
+            cosines = gradient_cosines(scorer, sequences, temperature, chunk)
         else:
             cosines = head_gradient_cosines(scorer, sequences, temperature, sketch)
         full = ~np.isnan(_at(cosines, first, second))
         skipped += int((~full).sum())
         first, second = first[full], second[full]
         if gradients == "head" and at < checked_groups:
-            exact = gradient_cosines(policy.model, sequences, temperature, chunk)
+            exact = gradient_cosines(scorer, sequences, temperature, chunk)
             errors.append(np.stack([_at(cosines, first, second), _at(exact, first, second)]))
         jaccard = next(jaccard_matrices(rollouts))
         number = numbers.setdefault(name, len(numbers))
@@ -202,14 +202,7 @@ def gradient_pairs(
     )
 
 
-def _check_group(group: GroupSample, prompts: Mapping[str, Sequence[int]], vocabulary: int) -> None:
-    name = group.rollouts.question_ids[0]
-    if name not in prompts:
-        raise UserError(
-            f"The question {name!r} of step {group.step} has no prompt.",
-            "recorded rollouts",
-            "the run's data set has changed since; restore it, or record the rollouts again",
-        )
+def _check_group(group: GroupSample, vocabulary: int) -> None:
     largest = int(group.rollouts.tokens.max(initial=0))
     if largest >= vocabulary or int(group.rollouts.tokens.min(initial=0)) < 0:
         raise UserError(

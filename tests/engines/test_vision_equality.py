@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_vision import plain_inputs, plain_logprobs
 from tiny_vision_policies import VISION_ARCHITECTURES, mixed_questions, tiny_vision_policy
-from torch import Tensor
 
 from fastrl.engines.reference import qwen_tower, sampler
 from fastrl.engines.reference.decoder import CachedDecoder
@@ -48,35 +48,6 @@ def prompts_of(policy: Policy) -> list[ImagePrompt]:
     prompts = list(read_prompts(policy, mixed_questions(), 200))
     assert all(isinstance(prompt, ImagePrompt) for prompt in prompts)
     return prompts  # type: ignore[return-value]
-
-
-def plain_inputs(policy: Policy, number: int, response: list[int]) -> dict[str, Tensor]:
-    """One question and its response as a user of transformers would put them together."""
-    assert policy.vision is not None
-    question = mixed_questions()[number]
-    content: list[dict[str, str]] = []
-    for place, part in enumerate(question.prompt.split("<image>")):
-        content += [{"type": "image"}] * (place > 0) + [{"type": "text", "text": part}] * bool(part)
-    processor = policy.vision.processor
-    text = processor.apply_chat_template(
-        [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
-    )
-    images = {"images": [list(question.images)]} if question.images else {}
-    inputs = dict(processor(text=[text], return_tensors="pt", **images))
-    for name, value in (("input_ids", response), ("attention_mask", [1] * len(response))):
-        inputs[name] = torch.cat([inputs[name], torch.tensor([value], dtype=torch.long)], 1)
-    if "mm_token_type_ids" in inputs:
-        types = inputs["mm_token_type_ids"]
-        inputs["mm_token_type_ids"] = torch.cat([types, types.new_zeros(1, len(response))], 1)
-    return inputs
-
-
-def plain_logprobs(policy: Policy, number: int, response: list[int], temperature: float = 1.0) -> Tensor:
-    """(L,) of the response's tokens by the model's own forward pass over one sequence."""
-    policy.model.base_model.rope_deltas = None
-    inputs = plain_inputs(policy, number, response)
-    logits = policy.model(**inputs).logits[0, -len(response) - 1 : -1] / temperature
-    return logits.log_softmax(-1).gather(1, torch.tensor(response)[:, None]).squeeze(1)  # type: ignore[no-any-return]
 
 
 def some_sequences(policy: Policy) -> Sequences:

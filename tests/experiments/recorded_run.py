@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,12 @@ from fastrl.engines.reference.records import RolloutRecord
 from fastrl.rollouts import Rollouts
 
 STEPS, QUESTIONS, N = 4, 4, 8
+TEXT_POLICY = (
+    "model=laptop_llama",
+    "dataset=laptop_geometry",
+    "engine=reference",
+    "benchmark=laptop_geometry",
+)
 STAGES = ("gen", "reward", "adv", "select", "old", "ref", "update_actor")
 
 
@@ -31,15 +38,9 @@ def step_rollouts(step: int, question_ids: tuple[str, ...], vocabulary: int = 18
     )
 
 
-def recorded_run(root: Path, recorded: bool = True) -> RunDirectory:
+def recorded_run(root: Path, recorded: bool = True, policy: Sequence[str] = TEXT_POLICY) -> RunDirectory:
     """Four steps in two epochs; a step costs a second a token in each stage."""
     settings = {"questions_per_step": QUESTIONS, "record_rollouts_every": int(recorded)}
-    policy = [
-        "model=laptop_llama",
-        "dataset=laptop_geometry",
-        "engine=reference",
-        "benchmark=laptop_geometry",
-    ]
     config = compose_cell([*policy, *(f"training.{key}={value}" for key, value in settings.items())])
     run = RunDirectory(root / "runs" / "grpo-recorded")
     run.path.mkdir(parents=True)

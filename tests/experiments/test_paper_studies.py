@@ -187,7 +187,7 @@ def test_a_report_of_nothing_run_has_the_papers_figures_and_dashes(
     assert plan_path(tmp_path, "table8").is_file()
     text = (tmp_path / "studies" / "table8" / "report.md").read_text(encoding="utf-8")
     step = next(line for line in text.splitlines() if line.startswith("| step"))
-    assert step == "| step | — | — | — | 534.96 | 249.66 | — |"
+    assert step == "| step | — | — | — | 534.96 | — | 249.66 | — | — | — |"
     assert "train not started: GRPO, seeds 0; FastRL, seeds 0." in text
     assert capsys.readouterr().out.strip().endswith("report.md")
 

@@ -14,16 +14,16 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fastrl.engines.reference.logprobs import Scorer, Sequences
+from fastrl.engines.reference.logprobs import Scorer, Sequences, image_arguments, response_logprobs
 
 
-def gradient_cosines(model: Any, sequences: Sequences, temperature: float, chunk: int) -> Tensor:
-    """(K, K) float64 cosines of the exact gradients over all parameters of K trajectories, by `torch.func`.
+def gradient_cosines(scorer: Scorer, sequences: Sequences, temperature: float, chunk: int) -> Tensor:
+    """(K, K) float64 cosines of the exact gradients of K trajectories; see `trajectory_gradients`.
 
-    chunk: gradients computed at once. Holds K gradients, K times the model's parameters in float32: for small
-    models. NaN in the rows of trajectories whose gradient is 0, such as an empty response.
+    Holds K gradients, K times the trained parameters in float32: for small models. NaN in the rows of
+    trajectories whose gradient is 0, such as an empty response.
     """
-    gradients = trajectory_gradients(model, sequences, temperature, chunk)
+    gradients = trajectory_gradients(scorer, sequences, temperature, chunk)
     gram = torch.zeros(len(sequences), len(sequences), dtype=torch.float64)
     for part in gradients.values():
         flat = part.flatten(1).double()
@@ -32,9 +32,37 @@ def gradient_cosines(model: Any, sequences: Sequences, temperature: float, chunk
 
 
 def trajectory_gradients(
-    model: Any, sequences: Sequences, temperature: float, chunk: int
+    scorer: Scorer, sequences: Sequences, temperature: float, chunk: int
 ) -> dict[str, Tensor]:
-    """For each parameter (K, *shape): the gradient of each trajectory's summed response log-probability."""
+    """For each parameter (K, *shape): the gradient of each trajectory's summed response log-probability.
+
+    Of a text model all parameters, `chunk` trajectories at once; of an image-text model those that require a
+    gradient, as in training, one trajectory at a time.
+    """
+    if scorer.images is None:
+        return _gradients_at_once(scorer.model, sequences, temperature, chunk)
+    return _gradients_by_turns(scorer, sequences, temperature)
+
+
+def _gradients_by_turns(scorer: Scorer, sequences: Sequences, temperature: float) -> dict[str, Tensor]:
+    """Training's own log-probabilities, a backward pass for each trajectory.
+
+    An image-text model's forward pass counts image tokens and puts features in their places, by values of the
+    batch, which `torch.func.vmap` cannot do.
+    """
+    parameters = {name: value for name, value in scorer.model.named_parameters() if value.requires_grad}
+    found = {name: value.new_empty(len(sequences), *value.shape) for name, value in parameters.items()}
+    for k in range(len(sequences)):
+        alone = sequences.take(torch.tensor([k]))
+        total = response_logprobs(scorer, alone, temperature).sum()
+        # A tower that is trained is not used where there is no image.
+        gradients = torch.autograd.grad(total, list(parameters.values()), materialize_grads=True)
+        for rows, gradient in zip(found.values(), gradients, strict=True):
+            rows[k] = gradient
+    return found
+
+
+def _gradients_at_once(model: Any, sequences: Sequences, temperature: float, chunk: int) -> dict[str, Tensor]:
     parameters = {name: value.detach() for name, value in model.named_parameters()}
     buffers = dict(model.named_buffers())
 
@@ -71,7 +99,10 @@ def head_gradient_cosines(scorer: Scorer, sequences: Sequences, temperature: flo
         raise ValueError(
             "the model caps or scales its logits, so its output layer has no such gradient; use exact ones"
         )
-    hidden = scorer.model.base_model(input_ids=sequences.tokens, use_cache=False).last_hidden_state[:, :-1]
+    output = scorer.model.base_model(
+        input_ids=sequences.tokens, use_cache=False, **image_arguments(scorer, sequences)
+    )
+    hidden = output.last_hidden_state[:, :-1]
     predicts, targets = _predicts(sequences), sequences.tokens[:, 1:]
     rows = []
     for k in range(len(sequences)):

@@ -114,7 +114,7 @@ def response_logprobs(
     first = sequences.prompt_lengths[:, None] - 1  # its logits predict the first response token
     predicts = (positions >= first) & (positions < first + sequences.response_lengths[:, None])
     targets = sequences.tokens[:, 1:][predicts]
-    images = _image_arguments(scorer, sequences, features)
+    images = image_arguments(scorer, sequences, features)
     if scorer.separate_head:
         output = scorer.model.base_model(input_ids=sequences.tokens, use_cache=False, **images)
         logits = scorer.model.get_output_embeddings()(output.last_hidden_state[:, :-1][predicts])
@@ -140,8 +140,13 @@ def score(scorer: Scorer, sequences: Sequences, temperature: float, batch: int) 
     return logp
 
 
-def _image_arguments(scorer: Scorer, sequences: Sequences, features: FeaturesOf | None) -> dict[str, Any]:
-    """What an image-text model's forward pass takes besides tokens; {} for other models."""
+def image_arguments(
+    scorer: Scorer, sequences: Sequences, features: FeaturesOf | None = None
+) -> dict[str, Any]:
+    """What an image-text model's forward pass takes besides tokens; {} for other models.
+
+    features: of the prompts' images, computed unless given.
+    """
     if scorer.images is None:
         return {}
     placed = scorer.images.place(

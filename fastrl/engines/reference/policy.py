@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
-from fastrl.engines.reference.image_features import ImageFeatures
+from fastrl.engines.reference.image_features import ImageFeatures, vision_parameters
 from fastrl.engines.reference.image_prompts import ImagePromptReader
 from fastrl.engines.reference.policy_error import PolicyError as PolicyError
 from fastrl.engines.reference.qwen_processor import load_qwen_processor, stands_in_for
@@ -94,7 +95,9 @@ def _load_processor(folder: Path | str, model_type: str) -> Any:
     return load_qwen_processor(folder) if stands_in_for(model_type) else AutoProcessor.from_pretrained(folder)
 
 
-def vision_of(model: Any, processor: Any, folder: Path | None, *, constant: bool, cache_bytes: int) -> Vision:
+def _vision_of(
+    model: Any, processor: Any, folder: Path | None, *, constant: bool, cache_bytes: int
+) -> Vision:
     """What a policy sees with; see `Vision` and `ImageFeatures` for the arguments."""
     return Vision(
         folder,
@@ -107,7 +110,7 @@ def vision_of(model: Any, processor: Any, folder: Path | None, *, constant: bool
 def policy_of(model: Any, tokenizer: Any, processor: Any = None, folder: Path | None = None) -> Policy:
     """Wrap a loaded model and tokenizer, and an image-text model's processor; see `load_policy` for errors.
 
-    What the model makes of images is kept as if it did not change, which `prepare_run` revises.
+    What the model makes of images is kept as if it did not change, which `with_tower` revises.
     """
     configured = model.generation_config.eos_token_id if model.generation_config is not None else None
     ends = [*configured] if isinstance(configured, list | tuple) else [configured]
@@ -124,8 +127,22 @@ def policy_of(model: Any, tokenizer: Any, processor: Any = None, folder: Path | 
     device = model.get_input_embeddings().weight.device
     vision = None
     if processor is not None:
-        vision = vision_of(model.eval(), processor, folder, constant=True, cache_bytes=_SAMPLED_CACHE)
+        vision = _vision_of(model.eval(), processor, folder, constant=True, cache_bytes=_SAMPLED_CACHE)
     return Policy(model.eval(), tokenizer, tuple(sorted(eos_ids)), pad_id, device, vision)
+
+
+def with_tower(policy: Policy, *, frozen: bool, cache_bytes: int) -> Policy:
+    """An image-text policy with its vision tower frozen or trained; other policies as they are.
+
+    Changes which of the model's parameters require a gradient. cache_bytes: see `ImageFeatures`.
+    """
+    if policy.vision is None:
+        return policy
+    for _, parameter in vision_parameters(policy.model):
+        parameter.requires_grad_(not frozen)
+    known = policy.vision
+    vision = _vision_of(policy.model, known.processor, known.folder, constant=frozen, cache_bytes=cache_bytes)
+    return dataclasses.replace(policy, vision=vision)
 
 
 def read_prompts(policy: Policy, questions: Sequence[Question], max_tokens: int) -> Sequence[list[int]]:

@@ -36,8 +36,10 @@ class QwenImageProcessor(Qwen2_5_VLProcessor):  # type: ignore[misc]
         """Files that transformers' own processor loads too, where torchvision is installed."""
         written = super().save_pretrained(save_directory, push_to_hub, **options)
         folder = Path(save_directory)
-        for name in ("processor_config.json", "tokenizer_config.json"):
+        for name in ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json"):
             path = folder / name
+            if not path.is_file():  # versions of transformers differ in which they write
+                continue
             config = json.loads(path.read_text("utf-8")) | {"processor_class": _STOCK}
             path.write_text(json.dumps(config, indent=2, ensure_ascii=False), "utf-8")
         video = {

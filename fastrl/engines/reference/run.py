@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastrl.engines.reference.image_features import ImageFeatures, vision_parameters
+from fastrl.engines.reference.image_features import ImageFeatures
 from fastrl.engines.reference.logprobs import Scorer, make_scorer
 from fastrl.engines.reference.optimizer import PolicyOptimizer
-from fastrl.engines.reference.policy import Policy, vision_of
+from fastrl.engines.reference.policy import Policy, with_tower
 from fastrl.engines.reference.settings import EngineSettings, TrainingSettings, VisionEngineSettings
 from fastrl.method import Method
 from fastrl.rewards import RewardFunction
@@ -75,18 +74,9 @@ def _seeing(policy: Policy, engine: EngineSettings) -> Policy:
     if isinstance(engine, VisionEngineSettings) != (policy.vision is not None):
         kind, name = ("text", "reference") if policy.vision is None else ("image-text", "reference_vision")
         raise ValueError(f"this engine's settings are not for {kind} policies; choose engine={name}")
-    if policy.vision is None or not isinstance(engine, VisionEngineSettings):
+    if not isinstance(engine, VisionEngineSettings):
         return policy
-    for _, parameter in vision_parameters(policy.model):
-        parameter.requires_grad_(not engine.freeze_vision_tower)
-    vision = vision_of(
-        policy.model,
-        policy.vision.processor,
-        policy.vision.folder,
-        constant=engine.freeze_vision_tower,
-        cache_bytes=engine.image_cache_mb << 20,
-    )
-    return dataclasses.replace(policy, vision=vision)
+    return with_tower(policy, frozen=engine.freeze_vision_tower, cache_bytes=engine.image_cache_mb << 20)
 
 
 def _reference_images(
