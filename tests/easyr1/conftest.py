@@ -35,3 +35,10 @@ def assets(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped
     from tiny_assets import build_assets
 
     return build_assets(tmp_path_factory.mktemp("assets"))
+
+
+@pytest.fixture(scope="session")
+def vision_assets(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    from tiny_vision_assets import build_vision_assets
+
+    return build_vision_assets(tmp_path_factory.mktemp("vision_assets"))

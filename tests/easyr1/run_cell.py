@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from fastrl.engines.easyr1 import launch
 from fastrl.engines.easyr1.translation import RunFiles, easyr1_config
@@ -31,20 +33,29 @@ def main(spec: dict[str, Any]) -> None:
         return spec["stop_after"] is not None and len(steps.read_text().splitlines()) >= spec["stop_after"]
 
     rollouts = []
-    launch.train(
-        config=spec["config"],
-        run=spec["run"],
-        files=files,
-        final=Path(spec["final"]),
-        on_step=on_step,
-        on_rollouts=lambda step, record: rollouts.append(
-            {"step": step, "kept": record.kept.tolist(), "reason": list(record.reason)}
-        ),
-        cut_back=cut_back,
-        stop_requested=stop_requested,
-        announce=print,
-    )
+    with _watched(spec["config"]) if spec["watch_images"] else nullcontext():
+        launch.train(
+            config=spec["config"],
+            run=spec["run"],
+            files=files,
+            final=Path(spec["final"]),
+            on_step=on_step,
+            on_rollouts=lambda step, record: rollouts.append(
+                {"step": step, "kept": record.kept.tolist(), "reason": list(record.reason)}
+            ),
+            cut_back=cut_back,
+            stop_requested=stop_requested,
+            announce=print,
+        )
     Path(spec["rollouts"]).write_text(json.dumps(rollouts))
+
+
+def _watched(config: dict[str, Any]) -> AbstractContextManager[Any]:
+    """Until it is left, what is trained writes down the images that its models are given."""
+    sys.path[:0] = launch.import_paths("cpu", config["engine"]["home"])
+    from image_witness import watched_trainer
+
+    return patch("fastrl.engines.easyr1.trainer.MethodTrainer", watched_trainer())
 
 
 def vanilla(config: dict[str, Any], files: RunFiles, final: Path) -> None:
@@ -60,10 +71,11 @@ def vanilla(config: dict[str, Any], files: RunFiles, final: Path) -> None:
     from verl.trainer.config import PPOConfig
     from verl.trainer.data_loader import create_dataloader
     from verl.trainer.ray_trainer import RayPPOTrainer, ResourcePoolManager, Role
-    from verl.utils.tokenizer import get_processor, get_tokenizer
+    from verl.utils.tokenizer import get_tokenizer
     from verl.workers.reward import AutoRewardManager
 
     from fastrl.engines.easyr1.checkpoint_checks import export_policy
+    from fastrl.engines.easyr1.cpu_processor import cpu_processor
     from fastrl.engines.easyr1.cpu_worker import CpuWorker
 
     launch.start_ray("cpu", engine.data_parallel, paths)
@@ -72,7 +84,7 @@ def vanilla(config: dict[str, Any], files: RunFiles, final: Path) -> None:
     ppo: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(PPOConfig()), own))
     ppo.deep_post_init()
     tokenizer = get_tokenizer(files.policy, use_fast=True)
-    processor = get_processor(files.policy, use_fast=True)
+    processor = cpu_processor(files.policy, None)
     manager = ray.remote(AutoRewardManager)
     train, validation = create_dataloader(ppo.data, tokenizer, processor)
     trainer = RayPPOTrainer(

@@ -5,22 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tiny_assets import Assets
-from tiny_cells import cell
+from tiny_cells import ragged_cell
 from training import Trained, train_cell
 
 pytestmark = [pytest.mark.easyr1, pytest.mark.slow]
 
-RAGGED: dict[str, Any] = cell(
-    prompts="greso",
-    rollouts="ars",
-    selector="mdap",
-    parts={"rollouts": {"n": 4}, "selector": {"tau": 0.9}},
-    training={"epochs": 3, "checkpoint_every": 2},
-)
+RAGGED = ragged_cell()
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyz +=?:\n"
 _SPECIAL = ["<pad>", "<eos>", "<user>", "<assistant>"]
@@ -12,7 +14,7 @@ _TEMPLATE = (
     "{% for message in messages %}{{ '<user>' + message['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
 )
-_REWARD = """
+REWARD = """
 REWARD_NAME, REWARD_TYPE = "digit", "batch"
 
 def compute_score(reward_inputs, format_weight):
@@ -27,7 +29,7 @@ def compute_score(reward_inputs, format_weight):
 
 @dataclass(frozen=True)
 class Assets:
-    """policy: a Hugging Face folder. train, validation: JSON lines. reward: a reward file of EasyR1."""
+    """policy: a Hugging Face folder. train, validation: questions. reward: a reward file of EasyR1."""
 
     policy: Path
     train: Path
@@ -35,28 +37,35 @@ class Assets:
     reward: Path
 
 
-def build_assets(folder: Path) -> Assets:
-    import torch
+def character_tokenizer(special: Sequence[str]) -> Any:
+    """Of single characters and special tokens, of which the first two pad and end a sequence."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+    from transformers import PreTrainedTokenizerFast
 
-    policy = folder / "policy"
-    vocabulary = {token: index for index, token in enumerate([*_SPECIAL, *_CHARACTERS])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    vocabulary = {token: index for index, token in enumerate([*special, *_CHARACTERS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=special[0]))
     tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     tokenizer.decoder = decoders.Fuse()
-    fast = PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        eos_token="<eos>",
-        additional_special_tokens=_SPECIAL[2:],
+        pad_token=special[0],
+        eos_token=special[1],
+        additional_special_tokens=list(special[2:]),
     )
-    fast.chat_template = _TEMPLATE
-    fast.save_pretrained(policy)
+
+
+def build_assets(folder: Path) -> Assets:
+    import torch
+    from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
+
+    policy = folder / "policy"
+    tokenizer = character_tokenizer(_SPECIAL)
+    tokenizer.chat_template = _TEMPLATE
+    tokenizer.save_pretrained(policy)
     torch.manual_seed(0)
     model = Qwen2ForCausalLM(
         Qwen2Config(
-            vocab_size=len(vocabulary),
+            vocab_size=len(tokenizer),
             hidden_size=32,
             intermediate_size=64,
             num_hidden_layers=2,
@@ -77,5 +86,5 @@ def build_assets(folder: Path) -> Assets:
             for index in range(count)
         ]
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "reward.py").write_text(_REWARD)
+    (folder / "reward.py").write_text(REWARD)
     return Assets(policy, folder / "train.jsonl", folder / "validation.jsonl", folder / "reward.py")

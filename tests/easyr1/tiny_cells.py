@@ -68,6 +68,17 @@ def cell(
     }
 
 
+def ragged_cell(**training: Any) -> dict[str, Any]:
+    """Three epochs of all that makes batches ragged and has state to resume: ARS, GRESO and MDAP."""
+    return cell(
+        prompts="greso",
+        rollouts="ars",
+        selector="mdap",
+        parts={"rollouts": {"n": 4}, "selector": {"tau": 0.9}},
+        training={"epochs": 3, "checkpoint_every": 2, **training},
+    )
+
+
 def _yaml(name: str) -> dict[str, Any]:
     values: dict[str, Any] = yaml.safe_load((_CONF / f"{name}.yaml").read_text(encoding="utf-8"))
     values.pop("defaults", None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from image_witness import FOLDER
 from tiny_assets import Assets
 
 _ROOT = Path(__file__).parents[2]
@@ -18,12 +19,16 @@ _ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Trained:
-    """checksum: sha256 of the trained weights, "" when training was stopped. steps: the step records."""
+    """checksum: sha256 of the trained weights, "" when training was stopped. steps: the step records.
+
+    seen: the rows that the models were given, of a training that was watched.
+    """
 
     checksum: str
     steps: list[dict[str, Any]]
     rollouts: list[dict[str, Any]]
     log: str
+    seen: list[dict[str, Any]]
 
 
 def train_cell(
@@ -34,10 +39,11 @@ def train_cell(
     stop_after: int | None = None,
     fails: bool = False,
     run: str = "tiny",
+    watch_images: bool = False,
 ) -> Trained:
     """Train a cell in `folder`, from its checkpoint if it has one; stop after so many records if asked to.
 
-    fails: the training is to end with an error, which the log then holds.
+    fails: the training is to end with an error, which the log then holds. watch_images: see `image_witness`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     home = os.environ.get("EASYR1_HOME")
@@ -60,6 +66,7 @@ def train_cell(
         "final": str(folder / "final"),
         "vanilla": vanilla,
         "stop_after": stop_after,
+        "watch_images": watch_images,
     }
     (folder / "spec.json").write_text(json.dumps(spec))
     result = subprocess.run(
@@ -80,4 +87,9 @@ def train_cell(
         steps=[json.loads(line) for line in steps.read_text().splitlines()] if steps.is_file() else [],
         rollouts=json.loads(rollouts.read_text()) if rollouts.is_file() else [],
         log=log,
+        seen=[
+            json.loads(line)
+            for file in sorted((folder / "checkpoints" / FOLDER).glob("*.jsonl"))
+            for line in file.read_text().splitlines()
+        ],
     )

@@ -69,6 +69,10 @@ def test_the_published_setup_has_its_place() -> None:
         (["method=greso"], "algorithm/online_filtering", True),
         (["method=fastrl"], "algorithm/online_filtering", False),
         (["engine.grpo_loss_average=sequence"], "worker/actor/loss_avg_mode", "seq"),
+        ([], "data/image_key", "images"),
+        (["engine.min_pixels=784"], "data/min_pixels", 784),
+        (["engine.max_pixels=1003520"], "data/max_pixels", 1003520),
+        (["engine.freeze_vision_tower=true"], "worker/actor/model/freeze_vision_tower", True),
     ],
 )
 def test_a_setting_becomes_easyr1s(words: list[str], key: str, value: object) -> None:
@@ -85,6 +89,7 @@ def test_a_setting_becomes_easyr1s(words: list[str], key: str, value: object) ->
         (["method=cppo", "method.selector.allocation=true"], "plans more questions"),
         (["engine.micro_batch_update=3"], "does not divide the 128 trajectories of an update"),
         (["engine.tensor_parallel=3"], "does not divide the 4 GPUs"),
+        (["engine.max_pixels=784"], "max_pixels=784 not below it"),
         (["engine.gpus_per_node=6"], "does not divide over the engine's 6 ranks"),
     ],
 )

@@ -17,13 +17,18 @@ from tensordict import TensorDict
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers.modeling_outputs import CausalLMOutput
+from verl.models.monkey_patch import QWEN2_VL_MODELS
+from verl.models.transformers.qwen2_vl import qwen2_vl_base_forward
 from verl.protocol import DataProto
 from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 from verl.utils import torch_functional
-from verl.utils.tokenizer import get_processor, get_tokenizer
+from verl.utils.tokenizer import get_tokenizer
 from verl.workers.actor.dp_actor import DataParallelPPOActor
 from verl.workers.fsdp_workers import FSDPWorker
+
+from fastrl.engines.easyr1.cpu_processor import cpu_processor
 
 
 class CpuWorkerBase(Worker):  # type: ignore[misc]
@@ -54,19 +59,24 @@ class CpuWorker(CpuWorkerBase):
     def init_model(self) -> None:
         path = self.config.actor.model.model_path
         self.tokenizer = get_tokenizer(self.config.actor.model.tokenizer_path, use_fast=True)
-        self.processor = get_processor(path, use_fast=True)
+        self.processor = cpu_processor(path, None)
         self.model = _load(path)
-        module = DistributedDataParallel(self.model) if self.world_size > 1 else self.model
+        if self.config.actor.model.freeze_vision_tower and hasattr(self.model.model, "visual"):
+            self.model.model.visual.requires_grad_(False)
+        scored = _scored(self.model)
+        module = DistributedDataParallel(scored) if self.world_size > 1 else scored
         optim = self.config.actor.optim
+        trained = [weights for weights in self.model.parameters() if weights.requires_grad]
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=optim.lr, betas=tuple(optim.betas), weight_decay=optim.weight_decay
+            trained, lr=optim.lr, betas=tuple(optim.betas), weight_decay=optim.weight_decay
         )
         self.lr_scheduler = torch_functional.get_constant_schedule_with_warmup(
             self.optimizer, num_warmup_steps=optim.lr_warmup_steps or 0
         )
         self.actor = DataParallelPPOActor(self.config.actor, module, self.optimizer)
         if not self.config.actor.disable_kl:
-            self.ref_policy = DataParallelPPOActor(self.config.ref, _load(path).requires_grad_(False))
+            reference = _scored(_load(path).requires_grad_(False))
+            self.ref_policy = DataParallelPPOActor(self.config.ref, reference)
         torch.manual_seed(1000 * self.config.rollout.seed + self.rank)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)  # type: ignore[untyped-decorator]
@@ -94,6 +104,7 @@ class CpuWorker(CpuWorkerBase):
             max_new_tokens=rollout.response_length,
             eos_token_id=eos,
             pad_token_id=pad,
+            suppress_tokens=self._never_sampled(),
         )
         ids, attention, positions = (
             prompts.batch[key].repeat_interleave(n, dim=0)
@@ -169,6 +180,11 @@ class CpuWorker(CpuWorkerBase):
         torch.set_rng_state(torch.load(folder / f"random_state_{self.rank}.pt", weights_only=True))
         dist.barrier()
 
+    def _never_sampled(self) -> list[int] | None:
+        """The token of a piece of an image, which EasyR1 keeps vLLM from too: a response has no image."""
+        token = getattr(self.processor, "image_token", None)
+        return None if token is None else [self.tokenizer.convert_tokens_to_ids(token)]
+
     def _images_of(self, prompts: DataProto) -> dict[str, torch.Tensor]:
         """The image features of a batch of prompts, as the model takes them; {} for text."""
         if "multi_modal_data" not in prompts.non_tensor_batch:
@@ -181,11 +197,26 @@ class CpuWorker(CpuWorkerBase):
             },
             meta_info=prompts.meta_info,
         )
-        self._cache.clear()
+        cache, self._cache = self._cache, {}  # which knows nothing of generation on GPUs either
         self._process_multi_modal_inputs(data)
-        self._cache.clear()
+        self._cache = cache
         inputs = [each for each in data.non_tensor_batch["multi_modal_inputs"] if each]
         return {key: torch.cat([each[key] for each in inputs]) for key in inputs[0]} if inputs else {}
+
+
+class _EasyR1Forward(nn.Module):
+    """Log-probs and updates of a Qwen2-VL or Qwen2.5-VL go through the forward that EasyR1 gives it on GPUs.
+
+    It takes batches of questions without images too, and is no good for generation.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs: Any) -> CausalLMOutput:
+        hidden = qwen2_vl_base_forward(self.model.model, **inputs)[0]
+        return CausalLMOutput(logits=self.model.lm_head(hidden))
 
 
 def _load(path: str) -> Any:
@@ -193,3 +224,9 @@ def _load(path: str) -> Any:
     config = AutoConfig.from_pretrained(path)
     kind = AutoModelForImageTextToText if hasattr(config, "vision_config") else AutoModelForCausalLM
     return kind.from_pretrained(path, torch_dtype=torch.float32, attn_implementation="eager")
+
+
+def _scored(model: Any) -> nn.Module:
+    """What EasyR1's actor calls of a policy."""
+    scored: nn.Module = _EasyR1Forward(model) if model.config.model_type in QWEN2_VL_MODELS else model
+    return scored

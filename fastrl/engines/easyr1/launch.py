@@ -6,7 +6,6 @@ EasyR1 runs its trainer in a Ray actor. Here it is the driver, so that a signal 
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import signal
 import sys
@@ -19,8 +18,9 @@ import ray
 from omegaconf import OmegaConf
 
 from fastrl.engines.easyr1.checkpoint_checks import claim, export_policy, resumable_step
-from fastrl.engines.easyr1.settings import EasyR1Settings, easyr1_settings
+from fastrl.engines.easyr1.settings import easyr1_settings
 from fastrl.engines.easyr1.translation import RunFiles, averages_sequences, easyr1_config
+from fastrl.engines.easyr1.update_plan import UpdatePlan, rank_multiple
 from fastrl.engines.reference.loop import TrainOutcome
 from fastrl.method import build_method
 from fastrl.rollout_record import RolloutRecord
@@ -92,17 +92,6 @@ def import_paths(worker: str, home: str | None) -> list[str]:
     return [*([str(STAND_INS)] if worker == "cpu" else []), *([home] if home else []), str(_PROJECT)]
 
 
-def rank_multiple(engine: EasyR1Settings, update_mode: str, updates: int) -> int:
-    """What the number of a rank's trajectories must be a multiple of, for EasyR1 to split it evenly.
-
-    A fixed number of updates, each of whole micro-batches where these have a fixed size; and whole
-    micro-batches of old and reference log-probs too.
-    """
-    micro_batch = 1 if engine.dynamic_batching else engine.micro_batch_update
-    whole = micro_batch * updates if update_mode == "fixed" else micro_batch
-    return whole if engine.dynamic_batching else math.lcm(whole, engine.micro_batch_experience)
-
-
 def start_ray(worker: str, ranks: int, paths: list[str]) -> None:
     """Start Ray here, or join the one that `RAY_ADDRESS` names; its workers import from `paths`.
 
@@ -134,7 +123,7 @@ def _trainer(
     from verl.trainer.config import PPOConfig
     from verl.trainer.data_loader import create_dataloader
     from verl.trainer.ray_trainer import ResourcePoolManager, Role
-    from verl.utils.tokenizer import get_processor, get_tokenizer
+    from verl.utils.tokenizer import get_tokenizer
     from verl.workers.reward import AutoRewardManager
 
     from fastrl.engines.easyr1.question_loader import QuestionLoader
@@ -152,7 +141,7 @@ def _trainer(
     template = ppo.data.override_chat_template
     policy = ppo.worker.actor.model.model_path
     tokenizer = get_tokenizer(policy, override_chat_template=template, use_fast=True)
-    processor = get_processor(policy, override_chat_template=template, use_fast=True)
+    processor = _processor(engine.worker, policy, template)
     worker = ray.remote(_worker_class(engine.worker))
     pool = ResourcePoolManager(
         resource_pool_spec={"global_pool": [engine.gpus_per_node] * engine.nodes},
@@ -160,13 +149,17 @@ def _trainer(
     )
     manager = ray.remote(AutoRewardManager).options(num_cpus=ppo.worker.reward.num_cpus)
     train_loader, validation_loader = create_dataloader(ppo.data, tokenizer, processor)
+    mode, updates = training["update_mode"], training["updates"]
     settings = TrainerSettings(
         seed=config["seed"],
-        update_mode=training["update_mode"],
-        updates=training["updates"],
-        questions_per_step=training["questions_per_step"],
-        rank_multiple=rank_multiple(engine, training["update_mode"], training["updates"]),
-        exact_sequence_mean=engine.sequence_mean == "exact" and averages_sequences(config),
+        plan=UpdatePlan(
+            mode=mode,
+            updates=updates,
+            mini_batch=training["questions_per_step"] // updates * ppo.worker.rollout.n,
+            ranks=engine.data_parallel,
+            rank_multiple=rank_multiple(engine, mode, updates),
+            exact_sequence_mean=engine.sequence_mean == "exact" and averages_sequences(config),
+        ),
         zero_constant_groups=engine.constant_groups == "zero",
         record_rollouts_every=training["record_rollouts_every"],
     )
@@ -190,6 +183,16 @@ def _trainer(
     )
     register_step_logger(on_step, trainer.training_steps)
     return trainer
+
+
+def _processor(kind: str, policy: str, chat_template: str | None) -> Any:
+    if kind == "cpu":
+        from fastrl.engines.easyr1.cpu_processor import cpu_processor
+
+        return cpu_processor(policy, chat_template)
+    from verl.utils.tokenizer import get_processor
+
+    return get_processor(policy, override_chat_template=chat_template, use_fast=True)
 
 
 def _worker_class(kind: str) -> type[Any]:

@@ -30,7 +30,7 @@ class EasyR1Settings:
     constant_groups: "zero" gives groups of constant reward advantages of exactly 0; "easyr1" leaves the up to
         0.1 that its rounding makes of them.
     clip_dual: bound on the ratio of negative advantages (dual-clip PPO).
-    min_pixels, max_pixels: images are resized to between these.
+    min_pixels, max_pixels: images are resized to between these, before the policy's own processor sees them.
     validation_temperature, validation_top_p: of the responses to validation questions.
     """
 
@@ -78,6 +78,10 @@ class EasyR1Settings:
             raise ValueError(f"gpu_memory_utilization={self.gpu_memory_utilization} must be in (0, 1]")
         if self.draw_questions is not None and self.draw_questions < 1:
             raise ValueError(f"draw_questions={self.draw_questions} must be at least 1, or null")
+        if not 0 < self.min_pixels <= self.max_pixels:
+            raise ValueError(
+                f"min_pixels={self.min_pixels} must be above 0, and max_pixels={self.max_pixels} not below it"
+            )
         if not self.clip_dual > 1:
             raise ValueError(f"clip_dual={self.clip_dual} must be above 1")
 

@@ -2,13 +2,10 @@
 
 `_balance_batch` is the one seam between generation and old log-probs. There the reward is awaited, advantages
 are computed on the full groups by EasyR1's own estimator, the selector chooses and its choice is aligned.
-`fit` computes advantages again, on whatever is left: the estimator that this module registers hands it the
-values it had.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,20 +15,16 @@ import numpy as np
 import ray
 import torch
 from verl.protocol import DataProto
-from verl.trainer import core_algos
 from verl.trainer.ray_trainer import RayPPOTrainer
 
-from fastrl.advantages import zero_variance
 from fastrl.alignment import Alignment, AlignmentError, align, aligned_advantages
 from fastrl.engines.easyr1.group_batch import GroupedBatch, grouped, plain, row_advantages, spread
+from fastrl.engines.easyr1.kept_advantages import KEPT_ADVANTAGES, full_advantages
 from fastrl.engines.easyr1.question_loader import QuestionLoader
 from fastrl.engines.easyr1.reward_tap import ACCURACY, RewardTap
-from fastrl.engines.easyr1.step_observation import (
-    rollout_record,
-    sampling_metrics,
-    selection_metrics,
-)
-from fastrl.engines.easyr1.worker_hooks import apply_update_plan
+from fastrl.engines.easyr1.step_observation import rollout_record, sampling_metrics, selection_metrics
+from fastrl.engines.easyr1.update_plan import UpdatePlan
+from fastrl.engines.easyr1.worker_hooks import apply_update_plan, forget_images, rank_call
 from fastrl.engines.reference.seeds import stream
 from fastrl.method import Method, MethodState, initial_method_state, restore_method_state, save_method_state
 from fastrl.rollout_record import RolloutRecord
@@ -39,19 +32,6 @@ from fastrl.rollouts import FloatArray
 from fastrl.selectors.base import Selection
 
 _KEPT = "kept_for_update"
-_EASYR1_ADVANTAGES = core_algos.ADV_ESTIMATOR_MAP["grpo"]
-
-
-def _kept_advantages(**inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The values that were computed on the full groups; EasyR1 forwards them by this name."""
-    precomputed = inputs.pop("reward_baselines", None)
-    if precomputed is not None:
-        return precomputed, precomputed
-    advantages: tuple[torch.Tensor, torch.Tensor] = _EASYR1_ADVANTAGES(**inputs)
-    return advantages
-
-
-core_algos.register_adv_estimator("grpo")(_kept_advantages)
 
 
 class TrainingStopped(Exception):
@@ -66,17 +46,12 @@ class TrainingStopped(Exception):
 class TrainerSettings:
     """What the plug-in needs beside EasyR1's own config; named as in the settings.
 
-    update_mode, updates: how kept trajectories become optimizer steps. rank_multiple: the trajectories of a
-    rank come in multiples of this, see `launch.rank_multiple`. exact_sequence_mean, zero_constant_groups: see
-    `EasyR1Settings`. record_rollouts_every: steps between hand-outs of trajectories (0: never).
+    plan: how kept trajectories become optimizer steps. zero_constant_groups: see `EasyR1Settings`.
+    record_rollouts_every: steps between hand-outs of trajectories (0: never).
     """
 
     seed: int
-    update_mode: str
-    updates: int
-    questions_per_step: int
-    rank_multiple: int
-    exact_sequence_mean: bool
+    plan: UpdatePlan
     zero_constant_groups: bool
     record_rollouts_every: int
 
@@ -107,7 +82,6 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         self._save_due = self._validating = self._generating = False
         self._epochs_ended = 0
         self._save_seconds = 0.0
-        self._initial_n: int = self.config.worker.rollout.n
         loader: QuestionLoader = self.train_dataloader
         loader.plan, loader.on_epoch = self._plan, self._epoch_ended
 
@@ -115,11 +89,8 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         """EasyR1's, with n of each call set in training, and work between steps done at a step's start."""
         super().init_workers()
         workers = self.actor_rollout_ref_wg
-        generate, prepare, update = (
-            workers.generate_sequences,
-            workers.prepare_rollout_engine,
-            workers.update_actor,
-        )
+        generate, update = workers.generate_sequences, workers.update_actor
+        prepare = workers.prepare_rollout_engine
 
         def generate_sequences(prompts: DataProto) -> DataProto:
             if self._generating:
@@ -210,8 +181,7 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         """EasyR1's, then what the filter observes of every group that was sampled, also of refused ones."""
         self.data_iterator.peek()  # may end an epoch of the data, and so of the schedule
         self._set_rollouts()
-        skipped = self.train_dataloader.skipped
-        epoch = self.train_dataloader.epoch
+        skipped, epoch = self.train_dataloader.skipped, self.train_dataloader.epoch
         self._tap.start()
         self._generating = True
         try:
@@ -226,8 +196,6 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         metrics["fastrl/save_seconds"], self._save_seconds = self._save_seconds, 0.0
         return batch
 
-    # The seam between generation and log-probs.
-
     def _balance_batch(
         self, batch: DataProto, metrics: dict[str, Any], logging_prefix: str = "global_seqlen"
     ) -> None:
@@ -235,24 +203,25 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         start = time.perf_counter()
         self._observe_filter()
         groups = grouped(batch, batch.batch["token_level_scores"])
-        advantages = self._full_advantages(batch, groups)
+        advantages = full_advantages(batch, groups, self._settings.zero_constant_groups)
         metrics["fastrl/adv_seconds"] = time.perf_counter() - start
         start = time.perf_counter()
-        chosen, selection, full = self._choose(
-            groups, row_advantages(advantages, batch.batch["response_mask"])
-        )
+        full = row_advantages(advantages, batch.batch["response_mask"])
+        chosen, selection = self._choose(groups, full)
         self._observe_schedule(groups, chosen)
         self._report(batch, groups, chosen, selection, full, metrics)
         rows = torch.from_numpy(groups.rows[chosen.kept])
         if selection.weight is not None or selection.advantage_override is not None:
             trained = aligned_advantages(selection, chosen, full)
             advantages[rows] = spread(trained, batch.batch["response_mask"][rows])
-        batch.batch["reward_baselines"] = advantages
+        batch.batch[KEPT_ADVANTAGES] = advantages
         prune_first = self._method.prune == "before_logprob"
         if prune_first:
             batch.reorder(rows.sort().values)
         else:
             batch.batch[_KEPT] = torch.zeros(len(batch), dtype=torch.bool).index_fill(0, rows, True)
+            workers = self.actor_rollout_ref_wg
+            workers.execute_with_func_generator(forget_images, rank_call(workers.world_size))
         super()._balance_batch(batch, metrics, logging_prefix)
         if prune_first:
             self._send_plan(batch)
@@ -266,50 +235,16 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
             metrics.update({f"reward/{key}": value for key, value in plain(reward_metrics).items()})
         metrics["fastrl/reward_seconds"] = self._tap.seconds
 
-    def _full_advantages(self, batch: DataProto, groups: GroupedBatch) -> torch.Tensor:
-        """(N, L) advantages of the full groups, by EasyR1's own estimator."""
-        advantages: torch.Tensor = _EASYR1_ADVANTAGES(
-            token_level_rewards=batch.batch["token_level_scores"],
-            response_mask=batch.batch["response_mask"],
-            index=batch.non_tensor_batch["uid"],
-        )[0]
-        if self._settings.zero_constant_groups:
-            constant = zero_variance(groups.rollouts.rewards, groups.rollouts.offsets)
-            advantages[torch.from_numpy(groups.rows[constant[groups.rollouts.group_of]])] = 0.0
-        return advantages
-
-    def _choose(
-        self, groups: GroupedBatch, advantages: FloatArray
-    ) -> tuple[Alignment, Selection, FloatArray]:
-        rollouts, settings = groups.rollouts, self._settings
-        random = stream(settings.seed, "selector", self.global_step)
+    def _choose(self, groups: GroupedBatch, advantages: FloatArray) -> tuple[Alignment, Selection]:
+        rollouts, divisor = groups.rollouts, self._settings.plan.divisor()
+        random = stream(self._settings.seed, "selector", self.global_step)
         selection = self._method.selector.select(rollouts, advantages, random)
         try:
-            chosen = align(selection.kept, rollouts.offsets, selection.priority, self._divisor(), "trim")
+            return align(selection.kept, rollouts.offsets, selection.priority, divisor, "trim"), selection
         except AlignmentError as error:
             raise ValueError(
                 f"step {self.global_step}: {error}; EasyR1 can't make an update of fewer trajectories"
             ) from error
-        return chosen, selection, advantages
-
-    def _divisor(self) -> int:
-        """What the number of kept trajectories is aligned to a multiple of."""
-        settings = self._settings
-        smallest = int(self.actor_rollout_ref_wg.world_size) * settings.rank_multiple
-        if settings.update_mode == "fixed":
-            return smallest
-        return math.lcm(smallest, self._mini_batch())
-
-    def _mini_batch(self) -> int:
-        """Trajectories of an update when none is pruned."""
-        return self._settings.questions_per_step // self._settings.updates * self._initial_n
-
-    def _updates(self, kept: int) -> int:
-        """Optimizer steps that a number of kept trajectories makes."""
-        settings = self._settings
-        if settings.update_mode == "fixed":
-            return settings.updates
-        return kept // self._mini_batch()
 
     def _kept_rows(self, batch: DataProto) -> DataProto:
         """Pruning after log-probs: the rows that the update gets, balanced over the ranks anew."""
@@ -325,16 +260,7 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
 
     def _send_plan(self, batch: DataProto) -> None:
         """Tell every rank how large its updates are."""
-        ranks, updates = self.actor_rollout_ref_wg.world_size, self._updates(len(batch))
-        per_update = len(batch) // (ranks * updates)
-        tokens = None
-        if self._settings.exact_sequence_mean:
-            lengths = batch.batch["response_mask"].sum(-1).view(ranks, updates, per_update)
-            tokens = lengths.sum(dim=(0, 2)).tolist()
-        plan = DataProto(
-            non_tensor_batch={"rank": np.array(range(ranks), dtype=object)},
-            meta_info={"per_update": per_update, "tokens": tokens},
-        )
+        plan = self._settings.plan.for_ranks(batch.batch["response_mask"])
         self.actor_rollout_ref_wg.execute_with_func_generator(apply_update_plan, plan)
 
     def _report(
@@ -347,12 +273,10 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         metrics: dict[str, Any],
     ) -> None:
         """The step's figures from before pruning, and its trajectories where they are asked for."""
-        prune_first = self._method.prune == "before_logprob"
+        prune_first, reference = self._method.prune == "before_logprob", self.use_reference_policy
         metrics.update(sampling_metrics(self._tap.draws))
-        metrics.update(
-            selection_metrics(groups.rollouts, chosen, selection, prune_first, self.use_reference_policy)
-        )
-        metrics["fastrl/updates"] = self._updates(len(chosen.kept))
+        metrics.update(selection_metrics(groups.rollouts, chosen, selection, prune_first, reference))
+        metrics["fastrl/updates"] = self._settings.plan.updates_of(len(chosen.kept))
         every = self._settings.record_rollouts_every
         if every and self.global_step % every == 0:
             record = rollout_record(batch, groups, chosen, selection, advantages, self.tokenizer)

@@ -11,22 +11,35 @@ if TYPE_CHECKING:
     from verl.protocol import DataProto
 
 
+def rank_call(ranks: int, **meta: Any) -> DataProto:
+    """What a function of this module gets on every rank: one row each, with `meta` as its `meta_info`."""
+    from verl.protocol import DataProto
+
+    return DataProto(non_tensor_batch={"rank": np.array(range(ranks), dtype=object)}, meta_info=meta)
+
+
 def apply_update_plan(worker: Any, plan: DataProto) -> DataProto:
     """Size the next updates to the batch that was kept.
 
     plan.meta_info: `per_update`, trajectories of a rank in one update; `tokens`, response tokens of each
     update over all ranks, or None to leave the loss as EasyR1 has it.
 
-    The cache of image features is emptied, since EasyR1 compares it row by row with the batch before, which
-    has another length after pruning.
+    Images are forgotten, see `forget_images`.
     """
-    import torch.distributed as dist
-
+    forget_images(worker, plan)
     worker.actor.config.global_batch_size_per_device = int(plan.meta_info["per_update"])
-    worker._cache.clear()
     if plan.meta_info["tokens"] is not None:
         _average_sequences_exactly(worker.actor, plan.meta_info["per_update"], plan.meta_info["tokens"])
-    return _done(dist.get_rank())
+    return plan
+
+
+def forget_images(worker: Any, call: DataProto) -> DataProto:
+    """Empty the cache of processed images, which EasyR1 compares row by row with the batch before.
+
+    That has another length after pruning: the comparison then fails.
+    """
+    worker._cache.clear()
+    return call
 
 
 def _average_sequences_exactly(actor: Any, per_update: int, tokens: list[int]) -> None:
@@ -75,9 +88,3 @@ class _ExactMean:
         norm: torch.Tensor = actor._step_of_easyr1()
         self._update += 1
         return norm
-
-
-def _done(rank: int) -> DataProto:
-    from verl.protocol import DataProto
-
-    return DataProto(non_tensor_batch={"rank": np.array([rank], dtype=object)})
