@@ -94,7 +94,8 @@ class Readings:
                 ]
                 without = sum(run_id not in self.by_run for run_id in trained)
                 if without:
-                    return f"{without} of {len(trained)} runs {measure.absent}"
+                    whose = f" of {arm.label}" if len(arms) > 1 else ""
+                    return f"{without} of {len(trained)} runs{whose} {measure.absent}"
         if not run_ids:
             return NO_RUN
         if measure.timed:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.records import RecordError
+from analysis.sample_files import read_columns
 from analysis.study import Arm, Study
 from experiments.plan import OWN_TEST
 from experiments.run_directory import RunDirectory
@@ -53,12 +54,16 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """columns: "before training", then the methods, all of one seed. benchmark: whose questions they are."""
+    """columns: "before training", then the methods, all of one seed. benchmark: whose questions they are.
+
+    damaged: files of methods that could not be read, and why; their answers are None.
+    """
 
     benchmark: str
     seed: int
     columns: tuple[str, ...]
     rows: tuple[Example, ...]
+    damaged: tuple[str, ...]
 
 
 def examples(study: Study, count: int) -> Examples | str:
@@ -79,16 +84,22 @@ def examples(study: Study, count: int) -> Examples | str:
     if start is None or not (start / "questions.parquet").is_file():
         return "no record of the starting policy on questions with images"
     try:
-        questions = _table(start / "questions.parquet", _QUESTION_COLUMNS)
+        questions = read_columns(start / "questions.parquet", _QUESTION_COLUMNS).to_pylist()
         before = _answers(start / "samples.parquet")
-        after = [_answers(run.samples_path(benchmark)) for _, run in shown]
     except RecordError as error:
         return str(error)
+    after, damaged = [], []
+    for _, run in shown:
+        try:
+            after.append(_answers(run.samples_path(benchmark)))
+        except RecordError as error:
+            after.append({})
+            damaged.append(str(error))
     rows = [(_example(question, [before, *after]), str(question["family"])) for question in questions]
     if not any(row.answers[0] for row, _ in rows):
         return f"no {DECODING} answers"
     columns = ("before training", *(arm.label for arm, _ in shown))
-    return Examples(benchmark, seed, columns, _chosen(rows, count))
+    return Examples(benchmark, seed, columns, _chosen(rows, count), tuple(damaged))
 
 
 def _evaluated(study: Study, benchmark: str) -> list[tuple[Arm, int, RunDirectory]]:
@@ -124,7 +135,7 @@ def _example(question: Mapping[str, Any], columns: Sequence[Mapping[str, Answer]
 
 
 def _answers(path: Path) -> dict[str, Answer]:
-    rows = _table(path, list(ANSWER_COLUMNS))
+    rows: list[dict[str, Any]] = read_columns(path, ANSWER_COLUMNS).to_pylist()
     samples, right = Counter[str](), Counter[str]()
     for row in rows:
         if row["decoding"] == SAMPLED:
@@ -136,20 +147,3 @@ def _answers(path: Path) -> dict[str, Answer]:
         if row["decoding"] == DECODING
         for name in (row["question_id"],)
     }
-
-
-def _table(path: Path, columns: list[str]) -> list[dict[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    where = "/".join(path.parts[-5:])
-    try:
-        rows: list[dict[str, Any]] = pq.read_table(path, columns=columns, use_threads=False).to_pylist()
-    except FileNotFoundError:
-        raise RecordError(where, "the samples of a finished evaluation are missing") from None
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise RecordError(where, f"can't be read: {str(error).splitlines()[0]}") from None
-    missing = [name for name in columns if rows and name not in rows[0]]
-    if missing:
-        raise RecordError(where, f"no column {missing[0]}")
-    return rows

@@ -21,7 +21,7 @@ class Measure:
     timed: whether it is seconds, so that runs on different hardware can't be put together.
     by_run: the measure of every run that has it, in the record's unit.
     needs_all: the mean of an arm means something only when each of its trained runs has the measure (a run
-        that never reaches a target is slow, not absent); absent: what a run without it is, for the note.
+        that never reaches a target is slow, not absent); absent: what runs without it do, for the note.
     """
 
     key: str
@@ -185,7 +185,7 @@ def time_to_accuracy(study: Study, target: float) -> Measure:
         timed=True,
         by_run=by_run,
         needs_all=True,
-        absent=f"never reaches {100 * target:g} %",
+        absent=f"never reach {100 * target:g} %",
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.crossed_bootstrap import PairedComparison, compare_all
 from analysis.records import RecordError
+from analysis.sample_files import place, read_columns
 from analysis.study import Arm, Study
 from experiments.plan import OWN_TEST
 from experiments.run_directory import RunDirectory
@@ -37,23 +38,16 @@ def question_scores(path: Path, decoding: str) -> QuestionScores:
     """
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    where = "/".join(path.parts[-5:])
+    where = place(path)
+    table = read_columns(path, SAMPLE_COLUMNS, dictionary=("decoding", "question_id"))
     try:
-        with pq.ParquetFile(path, read_dictionary=["decoding", "question_id"]) as file:
-            missing = [name for name in SAMPLE_COLUMNS if name not in file.schema_arrow.names]
-            if missing:
-                raise RecordError(where, f"no column {missing[0]}")
-            table = file.read(columns=list(SAMPLE_COLUMNS), use_threads=False)
         table = table.filter(pc.equal(table["decoding"], decoding)).unify_dictionaries()
         correct = table["correct"].cast(pa.float64())
         questions = table["question_id"].combine_chunks()
         if not pa.types.is_dictionary(questions.type):
             questions = questions.cast(pa.string()).dictionary_encode()
-    except FileNotFoundError:
-        raise RecordError(where, "the samples of a finished evaluation are missing") from None
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except pa.ArrowException as error:
         raise RecordError(where, f"can't be read: {str(error).splitlines()[0]}") from None
     if not len(table):
         raise RecordError(where, f"no samples of {decoding}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.step_frames import StepError, read_step_frame
+from analysis.step_frames import StepError, is_number, read_step_frame
 from experiments.errors import UserError
 from experiments.plan import Cell
 from experiments.run_directory import RunDirectory
@@ -90,7 +90,7 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         )
     status = run.status()
     states = {stage: status[stage].state if stage in status else _NOT_STARTED for stage in cell.stages}
-    provenance = run.provenance() or {}
+    provenance = _checked_provenance(run)
     return RunRecord(
         run_id=cell.run_id,
         states=states,
@@ -106,10 +106,27 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         hardware=_hardware(provenance),
         commit=provenance.get("commit"),
         dirty=bool(provenance.get("dirty")),
-        gpus=len((provenance.get("hardware") or {}).get("gpus") or ()),
-        data=provenance.get("data") or {},
-        imported=str((provenance.get("imported") or {}).get("from", "")),
+        gpus=len(provenance["hardware"].get("gpus") or ()),
+        data=provenance["data"],
+        imported=str(provenance["imported"].get("from", "")),
     )
+
+
+def _checked_provenance(run: RunDirectory) -> dict[str, Any]:
+    """The provenance of a run, {} in place of the parts that it does not have."""
+    where = _relative(run, str(run.provenance_path))
+    provenance = run.provenance() or {}
+    parts = {key: provenance.get(key) or {} for key in ("hardware", "data", "imported")}
+    for key, value in parts.items():
+        if not isinstance(value, dict):
+            raise RecordError(where, f"{key} is {value!r}, not a mapping")
+    gpus = parts["hardware"].get("gpus") or []
+    if not isinstance(gpus, list) or not all(isinstance(gpu, str) for gpu in gpus):
+        raise RecordError(where, f"hardware.gpus is {gpus!r}, not a list of names")
+    steps = provenance.get("steps")
+    if steps is not None and not is_number(steps):
+        raise RecordError(where, f"steps is {steps!r}, not a number")
+    return {**provenance, **parts}
 
 
 def _checked_steps(
@@ -155,18 +172,18 @@ def _checked_results(run: RunDirectory, benchmark: str) -> dict[str, Any]:
         metrics = decoding.get("metrics") if isinstance(decoding, dict) else None
         if not isinstance(metrics, dict) or "accuracy" not in metrics:
             raise RecordError(where, f"decodings.{name}: no metrics.accuracy")
-        if not all(isinstance(decoding.get(key), int | float) for key in ("temperature", "samples")):
+        if not all(is_number(decoding.get(key)) for key in ("temperature", "samples")):
             raise RecordError(where, f"decodings.{name}: no temperature or samples")
         for metric, value in metrics.items():
-            if not isinstance(value, int | float) or not 0 <= value <= 1:
+            if not is_number(value) or not 0 <= value <= 1:
                 raise RecordError(where, f"decodings.{name}.metrics.{metric} is {value!r}, not within [0, 1]")
     return results
 
 
 def _hardware(provenance: Mapping[str, Any]) -> str:
     """The hardware of a run in words; two runs with the same words may be compared in time."""
-    hardware = provenance.get("hardware")
-    if not isinstance(hardware, Mapping):
+    hardware = provenance["hardware"]
+    if not hardware:
         return ""
     gpus = hardware.get("gpus") or []
     counted = [f"{gpus.count(gpu)} × {gpu}" for gpu in sorted(set(gpus))]

@@ -39,12 +39,13 @@ _FIGURE_FORMATS = ("png", "pdf", "svg")
 class ReportFiles:
     """A report as bytes by path in its folder. absent: paths of figures that the records have no data for.
 
-    page: the path of the page, "" when the report has none.
+    page: the path of the page, "" when the report has none. lacks: why, by figures without data.
     """
 
     files: Mapping[str, bytes]
     absent: tuple[str, ...]
     page: str
+    lacks: Mapping[str, str]
 
 
 def build_report(
@@ -56,7 +57,8 @@ def build_report(
     the plan's `report` names. Files: `<root>/studies/<study>/{report.html, report.md, tables/, figures/}`;
     the same records give the same bytes. Returns the page, or the study's folder when there is none.
     When neither the records nor this code have changed since the last whole report, nothing is done.
-    Raises UserError for an unknown study, table, figure or format, and when the disk is full.
+    Raises UserError for an unknown study, table, figure or format, when `only` leaves nothing to write, and
+    when the disk is full.
     """
     folder = root / "studies" / study
     inputs = input_digest(root, read_plan(root, study), formats) if only is None else ""
@@ -64,6 +66,10 @@ def build_report(
     if page is not None:
         return folder / page
     made = make_report(root, study, only, formats)
+    if not made.files:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in made.lacks.items())
+        way_out = "" if reasons else "tables are written as md, tex, csv, and figures as png, pdf, svg"
+        raise UserError("There is nothing to write.", reasons, way_out, exit_code=1)
     for name, content in made.files.items():
         write_file(folder / name, content)
     for name in made.absent:  # of an earlier report that had the data
@@ -95,20 +101,29 @@ def check_report(
     present += pages if only is None else []
     if not present:
         raise UserError("There is no report to check.", str(folder), f"write it: fastrl report study={study}")
-    made = make_report(root, study, only, sorted({Path(name).suffix.removeprefix(".") for name in present}))
+    suffixes = sorted({Path(name).suffix.removeprefix(".") for name in present})
+    made = dict(make_report(root, study, only, suffixes).files)
+    further = sorted({Path(name).stem for name in present if name not in made} & {*TABLES, *FIGURES})
+    if only is None and further:  # written by their names, since the plan has none of them
+        made |= make_report(root, study, further, suffixes).files
     different = []
     for name in present:
-        if name not in made.files:
+        if name not in made:
             different.append(f"{name}: the records and the plan no longer give it")
-        elif (folder / name).read_bytes() != made.files[name]:
-            different.append(f"{name}: {_first_difference((folder / name).read_bytes(), made.files[name])}")
+        elif (folder / name).read_bytes() != made[name]:
+            different.append(f"{name}: {_first_difference((folder / name).read_bytes(), made[name])}")
     return tuple(different)
+
+
+def check_request(only: Sequence[str] | None, formats: Sequence[str]) -> None:
+    """UserError for a table, figure or format that there is not."""
+    _check_names("format", formats, FORMATS)
+    _check_names("table or figure", only or (), {*TABLES, *FIGURES})
 
 
 def make_report(root: Path, study: str, only: Sequence[str] | None, formats: Sequence[str]) -> ReportFiles:
     """The files of `build_report`, unwritten."""
-    _check_names("format", formats, FORMATS)
-    _check_names("table or figure", only or (), {*TABLES, *FIGURES})
+    check_request(only, formats)
     loaded = load_study(root, study)
     report = loaded.plan.report
     _check_names("table", report.tables, TABLES)
@@ -130,8 +145,9 @@ def make_report(root: Path, study: str, only: Sequence[str] | None, formats: Seq
         figures.append(shown)
         files |= {names[suffix]: drawn[suffix] for suffix in wanted if suffix in drawn}
         absent += [] if drawn or not shown.lacks else names.values()
+    lacks = {figure.name: figure.lacks for figure in figures if figure.lacks}
     if only is not None:
-        return ReportFiles(files, tuple(absent), "")
+        return ReportFiles(files, tuple(absent), "", lacks)
     claims = tuple(test(loaded) for test in CLAIMS)
     if "csv" in formats:
         files["tables/claims.csv"] = render_csv(_as_table(claims)).encode()
@@ -141,7 +157,7 @@ def make_report(root: Path, study: str, only: Sequence[str] | None, formats: Seq
         if suffix in formats:
             written = f"report.{suffix}"
             files[written] = render_page(page).encode()
-    return ReportFiles(files, tuple(absent), written)
+    return ReportFiles(files, tuple(absent), written, lacks)
 
 
 def _figure(

@@ -43,6 +43,11 @@ class StepError(ValueError):
         self.reason = reason
 
 
+def is_number(value: object) -> bool:
+    """Whether a value of a JSON record is a number; true and false are none, though Python adds them up."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def step_keys(clock_prefix: str) -> tuple[str, ...]:
     """The keys that every step's record must have for a study that counts this clock's seconds."""
     return (*_REQUIRED, *_MEANS, *(f"{clock_prefix}/{stage}" for stage in (*STAGES, "step")))
@@ -112,7 +117,17 @@ def _is_whole(columns: Mapping[str, NDArray[Any]], clock_prefix: str) -> bool:
 def _by_records(path: Path, clock_prefix: str) -> DataFrame:
     import pandas as pd
 
-    records, required = read_steps(path), step_keys(clock_prefix)
+    records = read_steps(path)
+    check_records(records, clock_prefix)
+    frame = pd.DataFrame(records)
+    unknown = [key for key in frame.columns if frame[key].isna().all()]
+    frame[unknown] = frame[unknown].astype(float)
+    return frame
+
+
+def check_records(records: Sequence[Mapping[str, Any]], clock_prefix: str) -> None:
+    """Raises StepError for the first record that `read_step_frame` would refuse, lines counted from 1."""
+    required = step_keys(clock_prefix)
     previous, time = 0, -math.inf
     for line, record in enumerate(records, start=1):
         reason = _wrong_values(record, required if record["step"] > 0 else ())
@@ -124,15 +139,13 @@ def _by_records(path: Path, clock_prefix: str) -> DataFrame:
             previous, time = record["step"], record["time"]
         if reason:
             raise StepError(line, reason)
-    frame = pd.DataFrame(records)
-    unknown = [key for key in frame.columns if frame[key].isna().all()]
-    frame[unknown] = frame[unknown].astype(float)
-    return frame
 
 
 def _wrong_values(record: Mapping[str, Any], required: Sequence[str]) -> str:
     """What is wrong with the values of a step's record, "" when nothing is."""
     for key, value in record.items():
+        if value is not None and not is_number(value):
+            return f"{key} is {value!r}, not a number"
         if isinstance(value, float) and not math.isfinite(value):
             return f"{key} is {value}"
     null = {
@@ -141,10 +154,10 @@ def _wrong_values(record: Mapping[str, Any], required: Sequence[str]) -> str:
     negative = [key for key in record if key.startswith(_TIMES) and (record[key] or 0) < 0]
     if negative:
         return f"{negative[0]} is {record[negative[0]]}: the clock went backwards"
-    absent = [key for key in required if not isinstance(record.get(key), int | float) and key not in null]
+    absent = [key for key in required if record.get(key) is None and key not in null]
     if absent:
         return f"no number for {', '.join(absent)}"
     validation = record.get("val/accuracy", 0)
-    if not isinstance(validation, int | float) or not 0 <= validation <= 1:
+    if validation is None or not 0 <= validation <= 1:
         return f"val/accuracy is {validation!r}, not within [0, 1]"
     return ""

@@ -60,6 +60,8 @@ def higher_at_equal_time(study: Study) -> Claim:
     if arm is None:
         return not_tested(key, statement, "The study has no FastRL among its main methods.")
     seconds = shortest_training(study, (arm, study.baseline))
+    if not seconds:
+        return not_tested(key, statement, "No training of both is finished.")
     measure = accuracy_at_time(study, seconds)
     return _difference(study, key, statement, "", measure, arm, f"Validation {measure.header}")
 

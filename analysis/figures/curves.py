@@ -35,8 +35,10 @@ class Track:
     y: DataFrame
 
     def curve(self, arm: Arm) -> Curve:
-        """An arm's mean over its runs, at the points that all of them have."""
+        """An arm's mean over its runs, at the points that all of them have; no point without a run."""
         runs = [run_id for run_id in arm.runs.values() if run_id in self.y.columns]
+        if not runs:
+            return Curve(*(np.empty(0) for _ in range(4)))
         x, y = self.x[runs].to_numpy(), self.y[runs].to_numpy()
         whole = np.isfinite(y).all(axis=1)
         centre, low, high = mean_of_columns(y[whole])

@@ -41,13 +41,14 @@ def _read(study: Study) -> Drawing | str:
     try:
         images = [_pixels(row.image) for row in found.rows]
     except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises for damaged files
-        return f"an image of {found.benchmark} can't be read: {error}"
+        return f"an image of {found.benchmark} can't be read ({type(error).__name__})"
     caption = (
         f"Held-out questions of {study.benchmark_label(found.benchmark)}, one a family, with the answer "
         f"({DECODING} decoding) of the starting policy and of each method's policy, seed {found.seed}; below "
         "it, how many samples at T = 1 were right. Of a family the middle question by that number before "
         "training is shown."
     )
+    caption += "".join(f" Left out: {reason}." for reason in found.damaged)
     size = (PAGE_WIDTH, _HEADER + _ROW * len(found.rows))
     return Drawing(caption, size, partial(_draw, found, images))
 

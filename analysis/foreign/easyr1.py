@@ -18,6 +18,7 @@ from analysis.foreign.log import (
     Entry,
     ForeignLog,
     StepSizes,
+    accuracy,
     is_json_lines,
     json_lines,
     json_object,
@@ -103,9 +104,9 @@ def _sizes(config: Mapping[str, Any]) -> StepSizes | None:
 def _record(
     step: int, metrics: Mapping[str, Any], sizes: StepSizes, last: int, epochs: int
 ) -> dict[str, Any]:
-    accuracy = number(metrics, "val/accuracy_reward", "val/accuracy")
+    validation = accuracy(metrics, "val/accuracy_reward", "val/accuracy")
     if step == 0:
-        return {"step": 0, **({} if accuracy is None else {"val/accuracy": accuracy})}
+        return {"step": 0, **({} if validation is None else {"val/accuracy": validation})}
     seconds = {name: number(metrics, f"timing_s/{name}") for name in ("gen", "old", "ref", "update_actor")}
     waited = [number(metrics, f"timing_s/{name}") for name in ("reward", "adv")]
     known = [value for value in waited if value is not None]
@@ -128,7 +129,7 @@ def _record(
             "reward/mean": number(metrics, "reward/overall", "critic/score/mean"),
             "reward/accuracy": number(metrics, "reward/accuracy"),
             "reward/format": number(metrics, "reward/format"),
-            "val/accuracy": accuracy,
+            "val/accuracy": validation,
         },
     )
 
@@ -136,8 +137,8 @@ def _record(
 def _own_record(step: int, metrics: Mapping[str, Any], read_own: OwnRecord, folder: Path) -> dict[str, Any]:
     """A record of a run with this project's plug-in, without its time."""
     if WHOLE_STEP not in metrics:
-        accuracy = number(metrics, "val/accuracy_reward", "val/accuracy")
-        return {"step": step, **({} if accuracy is None else {"val/accuracy": accuracy})}
+        validation = accuracy(metrics, "val/accuracy_reward", "val/accuracy")
+        return {"step": step, **({} if validation is None else {"val/accuracy": validation})}
     try:
         return {key: value for key, value in read_own(metrics, step, 0.0).items() if key != "time"}
     except KeyError as error:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from analysis.foreign.log import ForeignLog
+from analysis.step_frames import StepError, check_records
 from experiments.atomic_files import write_file, write_json
 from experiments.errors import UserError
 from experiments.identity import run_id
@@ -44,8 +45,8 @@ def import_run(root: Path, trainer: str, run: ImportedRun, log: ForeignLog) -> P
     """Write the run and add it to the study's plan, made on first use; returns the run's folder.
 
     The same log gives the same run; another log of the same label and seed takes its place in the plan.
-    Raises UserError for a name that can't be part of a path, hardware that is not understood, an empty log,
-    and when the disk is full.
+    Raises UserError for a name that can't be part of a path, hardware that is not understood, a log that is
+    empty or that a report would refuse, and when the disk is full.
     """
     for kind in ("study", "method", "model", "dataset"):
         if not _NAME.fullmatch(getattr(run, kind)):
@@ -65,6 +66,16 @@ def import_run(root: Path, trainer: str, run: ImportedRun, log: ForeignLog) -> P
     identity = run_id(config)
     folder = root / "runs" / identity
     records = _timed(log.steps, max(path.stat().st_mtime for path in log.files))
+    try:
+        check_records(records, "timing_s")
+    except StepError as error:
+        step = records[error.line - 1]["step"]
+        raise UserError(
+            f"Step {step} of the log can't be used: {error.reason}.",
+            ", ".join(map(str, log.files)),
+            "mend the log, or leave the step and those after it out",
+            1,
+        ) from None
     write_file(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
     write_file(
         folder / "steps.jsonl",

@@ -157,6 +157,15 @@ def number(metrics: Mapping[str, Any], *keys: str) -> float | None:
     return None
 
 
+def accuracy(metrics: Mapping[str, Any], *keys: str) -> float | None:
+    """The first of some keys that holds a number, NaN too, which is refused later and not left out."""
+    for key in keys:
+        value = metrics.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
 def damaged(path: Path, line: int, reason: str) -> UserError:
     """An error for a log that can't be read."""
     return UserError(f"The log can't be read: {reason}.", f"{path}, line {line}", "mend the line", 1)

@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.foreign.log import ForeignLog, StepSizes, damaged, json_object, no_sizes, number, step_record
+from analysis.foreign.log import (
+    ForeignLog,
+    StepSizes,
+    accuracy,
+    damaged,
+    json_object,
+    no_sizes,
+    number,
+    step_record,
+)
 from experiments.errors import UserError
 
 _STATE = "trainer_state.json"
@@ -54,10 +63,10 @@ def _records(history: list[dict[str, Any]], sizes: StepSizes) -> dict[int, dict[
                 records[each] = _record(each, entry, sizes)
             done = max(done, step)
     for entry in history:
-        accuracy = _accuracy(entry, "eval_rewards/")
+        validation = _accuracy(entry, "eval_rewards/")
         step = int(number(entry, "step") or 0)
-        if accuracy is not None:
-            records.setdefault(step, {"step": step})["val/accuracy"] = accuracy
+        if validation is not None:
+            records.setdefault(step, {"step": step})["val/accuracy"] = validation
     return {step: record for step, record in records.items() if step <= done}
 
 
@@ -86,5 +95,5 @@ def _accuracy(entry: Mapping[str, Any], prefix: str) -> float | None:
     """The mean of the reward function whose name speaks of accuracy."""
     for key in entry:
         if key.startswith(prefix) and "accuracy" in key and not key.endswith("/std"):
-            return number(entry, key)
+            return accuracy(entry, key)
     return None

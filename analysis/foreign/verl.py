@@ -18,6 +18,7 @@ from analysis.foreign.log import (
     Entry,
     ForeignLog,
     StepSizes,
+    accuracy,
     damaged,
     is_json_lines,
     json_lines,
@@ -101,9 +102,9 @@ def _console_entries(path: Path) -> Iterator[Entry]:
 
 
 def _record(step: int, metrics: Mapping[str, Any], sizes: StepSizes) -> dict[str, Any]:
-    accuracy = _validation(metrics)
+    validation = _validation(metrics)
     if step == 0:
-        return {"step": 0, **({} if accuracy is None else {"val/accuracy": accuracy})}
+        return {"step": 0, **({} if validation is None else {"val/accuracy": validation})}
     seconds = {stage: _sum(metrics, keys) for stage, keys in _STAGES.items()}
     seconds |= {"select": 0.0, "ref": seconds["ref"] or 0.0, "reward": seconds["reward"] or 0.0}
     besides = {
@@ -125,7 +126,7 @@ def _record(step: int, metrics: Mapping[str, Any], sizes: StepSizes) -> dict[str
             "actor/grad_norm": number(metrics, "actor/grad_norm"),
             "actor/lr": number(metrics, "actor/lr") or None,  # 0.000 is one that three decimals don't show
             "reward/mean": number(metrics, "critic/score/mean", "critic/rewards/mean"),
-            "val/accuracy": accuracy,
+            "val/accuracy": validation,
         },
     )
 
@@ -143,7 +144,7 @@ def _validation(metrics: Mapping[str, Any]) -> float | None:
         ("val-core/", "/reward/mean@"),
         ("val/test_score/", ""),
     ):
-        values = [number(metrics, key) for key in metrics if key.startswith(first) and middle in key]
+        values = [accuracy(metrics, key) for key in metrics if key.startswith(first) and middle in key]
         known = [value for value in values if value is not None]
         if known:
             return statistics.fmean(known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from analysis.paper import training_set_name
@@ -29,6 +28,7 @@ _COLUMNS = (
     ),
     Column("reported_questions", "Questions", 0, Better.NEITHER, Form.SETTING, "Paper"),
 )
+_CARD = "data_card.json"
 _PAPER_SPLITS = {"train": "train", "test": "test", "validation": "test"}
 
 
@@ -59,7 +59,7 @@ def _training_splits(study: Study) -> Iterator[Split]:
     for (dataset, split), by_run in found.items():
         label = _dataset_label(study, dataset)
         counts = {"questions": max(int(facts["questions"]) for facts in by_run.values())}
-        card = _card(study.root / "data" / dataset / "data_card.json").get("splits", {}).get(split, {})
+        card = _card(study, dataset).get("splits", {}).get(split, {})
         counts |= {name: int(card[name]) for name in ("images", "repeated") if name in card}
         digests = frozenset(str(facts.get("digest")) for facts in by_run.values())
         yield Split(f"{label}, {split}", dataset, split, counts, digests, tuple(sorted(by_run)))
@@ -71,7 +71,7 @@ def _training_splits(study: Study) -> Iterator[Split]:
 
 def _unread_splits(study: Study, dataset: str) -> Iterator[Split]:
     """A training set that no run has read: its prepared splits, and those that the paper reports."""
-    card = _card(study.root / "data" / dataset / "data_card.json")
+    card = _card(study, dataset)
     reported_splits = [
         figure.metric
         for figure in reported_figures("table6")
@@ -101,10 +101,17 @@ def _dataset_label(study: Study, dataset: str) -> str:
     return next((str(each["label"]) for each in configs if each.get("name") == dataset), dataset)
 
 
-def _card(path: Path) -> Mapping[str, Any]:
-    """A data card as `fastrl data prepare` writes it; empty without one or when it can't be read."""
+def _card(study: Study, dataset: str) -> Mapping[str, Any]:
+    """A data card as `fastrl data prepare` writes it; empty without one or when it can't be read.
+
+    A set that is drawn has a folder for each of its settings: of several none is taken.
+    """
+    folder = study.root / "data" / dataset
+    found = [path for path in (folder / _CARD, *sorted(folder.glob(f"*/{_CARD}"))) if path.is_file()]
+    if not found or (len(found) > 1 and found[0].parent != folder):
+        return {}
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
+        card = json.loads(found[0].read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return card if isinstance(card, dict) else {}

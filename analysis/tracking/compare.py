@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.figures.spec import figure_bytes
@@ -18,19 +18,22 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _ABSENT = "—"
+_ARM = "tags.arm"
 
 
 @dataclass(frozen=True)
 class ComparedGroup:
     """The runs with the same values of the compared tags.
 
-    runs: the metric of each run that has it. without: how many have not.
+    runs: the metric of each run that has it. without: how many have not. arms: how many arms they are of; an
+    interval over the runs of several would take runs of one seed for independent ones, so there is none.
     """
 
     values: tuple[str, ...]
     runs: tuple[float, ...]
     estimate: Estimate | None
     without: int
+    arms: int
 
     @property
     def name(self) -> str:
@@ -92,10 +95,13 @@ def _groups(runs: DataFrame, column: str, by: Sequence[str]) -> list[ComparedGro
     groups = []
     for key in dict.fromkeys(keys):
         values = runs.loc[[each == key for each in keys], column]
-        found = values.dropna().to_numpy()
-        estimate = mean(found) if len(found) else None
-        names = tuple(map(_one_line, key))
-        groups.append(ComparedGroup(names, tuple(map(float, found)), estimate, len(values) - len(found)))
+        found = values.dropna()
+        arms = runs.loc[found.index, _ARM].nunique() if _ARM in runs else 1
+        estimate = mean(found.to_numpy()) if len(found) else None
+        if estimate is not None and arms > 1:
+            estimate = replace(estimate, ci=None)
+        names, each = tuple(map(_one_line, key)), tuple(map(float, found))
+        groups.append(ComparedGroup(names, each, estimate, len(values) - len(found), arms))
     return groups
 
 
@@ -106,13 +112,14 @@ def _one_line(text: str) -> str:
 
 def comparison_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """A header and a row a group, for the terminal."""
-    header = [*comparison.by, comparison.metric, "95 % interval", "runs", "without it"]
+    header = [*comparison.by, comparison.metric, "95 % interval", "runs", "arms", "without it"]
     rows = []
     for group in comparison.groups:
         estimate = group.estimate
         value = f"{estimate.value:.6g}" if estimate else _ABSENT
         ci = f"{estimate.ci[0]:.6g} to {estimate.ci[1]:.6g}" if estimate and estimate.ci else _ABSENT
-        rows.append([*group.values, value, ci, str(estimate.n if estimate else 0), str(group.without or "")])
+        counts = [str(estimate.n if estimate else 0), str(group.arms), str(group.without or "")]
+        rows.append([*group.values, value, ci, *counts])
     return header, rows
 
 

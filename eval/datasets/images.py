@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from eval.datasets.records import DataError
 
@@ -64,7 +64,9 @@ class LazyImage(Image.Image):
         except (OSError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"the image {self.source} cannot be read: {error}; fetch it again") from error
+            # Pillow's own words name an address in memory, which is another one each time.
+            reason = "no image file" if isinstance(error, UnidentifiedImageError) else error
+            raise DataError(f"the image {self.source} cannot be read: {reason}; fetch it again") from error
 
     def _decoded(self) -> Image.Image:
         try:

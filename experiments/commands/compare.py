@@ -31,7 +31,7 @@ def execute(arguments: Namespace) -> int:
         raise UserError(
             "A comparison needs a study and a metric.",
             "command line",
-            "for example study=laptop metric=eval/laptop_figures/t1/accuracy by=method",
+            "for example study=laptop metric=eval/laptop_figures/t1/accuracy by=label",
         )
     plot_format = arguments.plot.suffix.removeprefix(".") if arguments.plot else ""
     if arguments.plot and plot_format not in _PLOT_FORMATS:

@@ -48,15 +48,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(arguments: Namespace) -> int:
-    words = sorted_words(arguments.words)
+    only, formats = _names(arguments.only), _names(arguments.formats)
+    # A flag of many words takes those that follow it too; no name has an = in it.
+    flagged = [*(arguments.only or ()), *(arguments.formats or ())]
+    words = sorted_words([*arguments.words, *(word for word in flagged if "=" in word)])
     study = named_study(words)
     refuse_overrides(words, ("paths",), "a report shows the runs of the study's plan")
     if arguments.against and not arguments.check:
         raise UserError("--against says what --check checks.", "command line", "add --check")
-    from analysis.report import FORMATS, build_report, check_report
+    from analysis.report import FORMATS, build_report, check_report, check_request
 
     root = results_root(words.overrides)
-    only, formats = _names(arguments.only), _names(arguments.formats)
+    check_request(only, formats or FORMATS)
     if arguments.check:
         folder = arguments.against or root / "studies" / study
         different = check_report(root, study, folder, only, formats or FORMATS)
@@ -81,4 +84,6 @@ def _plan(root: Path, study: str) -> None:
 
 def _names(words: list[str] | None) -> list[str] | None:
     """The names in a flag's words, which may be lists with commas; None without the flag."""
-    return None if words is None else [name for word in words for name in word.split(",") if name]
+    if words is None:
+        return None
+    return [name for word in words if "=" not in word for name in word.split(",") if name]

@@ -97,7 +97,7 @@ def test_at_equal_time_the_faster_method_may_be_ahead_although_it_ends_below(ful
 def test_a_target_that_is_not_reached_is_said(tmp_path: Path) -> None:
     claim = claim_on(tmp_path, faster_to_target, GRPO, replace(FASTRL, accuracy=0.7))
     assert claim.verdict is Verdict.NOT_TESTED
-    assert "5 of 5 runs never reaches 80 %" in claim.finding
+    assert "never reach 80 %" in claim.finding
 
 
 def test_the_peak_is_where_the_means_put_it(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_target_that_one_seed_misses_has_no_mean_time(tmp_path: Path) -> None:
     study = load_study(tmp_path, "laptop")
     value = read(study, time_to_accuracy(study, 0.8)).mean(study.baseline)
     assert value.value is None
-    assert value.note == "1 of 5 runs never reaches 80 %"
+    assert value.note == "1 of 5 runs never reach 80 %"
 
 
 def test_no_finished_run_is_no_value(tmp_path: Path) -> None:

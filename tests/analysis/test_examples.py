@@ -131,11 +131,32 @@ def test_a_study_without_finished_evaluations_says_so(study: Study) -> None:
     assert FIGURE.read(replace(study, records={})) == "no main method with a finished evaluation"
 
 
-def test_damaged_samples_are_named(study: Study) -> None:
+def test_damaged_samples_of_a_method_are_named_and_the_others_shown(study: Study) -> None:
     path = RunDirectory(study.root / "runs/fastrl-s0").samples_path(BENCHMARK)
     path.write_bytes(b"no parquet")
     found = FIGURE.read(study)
-    assert isinstance(found, str) and "fastrl-s0/eval/laptop_figures/samples.parquet" in found
+    assert isinstance(found, Drawing)
+    assert "Left out: runs/fastrl-s0/eval/laptop_figures/samples.parquet: can't be read" in found.caption
+    assert str(study.root) not in found.caption
+    shown = examples(study, 5)
+    assert isinstance(shown, Examples) and [row.answers[2] for row in shown.rows] == [None, None]
+    assert all(row.answers[1] for row in shown.rows)
+
+
+@pytest.mark.parametrize("name", ["samples.parquet", "questions.parquet"])
+def test_damaged_records_of_the_starting_policy_are_named_from_the_results_folder_on(
+    study: Study, name: str
+) -> None:
+    (study.root / "models/policy-1.start" / BENCHMARK / name).write_bytes(b"no parquet")
+    found = FIGURE.read(study)
+    assert isinstance(found, str)
+    assert found.startswith(f"models/policy-1.start/{BENCHMARK}/{name}: can't be read")
+    assert str(study.root) not in found
+
+
+def test_a_damaged_image_is_told_in_the_same_words_each_time(study: Study) -> None:
+    rewrite_questions(study, images=[b"no image"])
+    assert FIGURE.read(study) == f"an image of {BENCHMARK} can't be read (UnidentifiedImageError)"
 
 
 def rewrite_questions(study: Study, **changes: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -250,4 +251,35 @@ def test_what_is_missing_or_wrong_is_said(
 ) -> None:
     assert imported(tmp_path, trainer, verl_logs, *more) == 2
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("step", "more", "reason"),
+    [
+        (
+            3,
+            {"timing_s": {"gen": -5.0, "step": 1.0}},
+            "Step 3 of the log can't be used: timing_s/gen is -5.0",
+        ),
+        (5, {"step": 7}, "Step 7 of the log can't be used: step 7 follows step 4"),
+        (4, {"val": {"accuracy_reward": math.nan}}, "Step 4 of the log can't be used: val/accuracy is nan"),
+    ],
+)
+def test_a_log_that_a_report_would_refuse_is_refused_here(
+    tmp_path: Path,
+    easyr1_logs: Path,
+    capsys: pytest.CaptureFixture[str],
+    step: int,
+    more: dict[str, Any],
+    reason: str,
+) -> None:
+    log = easyr1_logs / "experiment_log.jsonl"
+    lines = [
+        json.dumps({**easyr1_line(each), **(more if each == step else {})}) for each in range(1, step + 1)
+    ]
+    log.write_text("".join(f"{line}\n" for line in lines))
+    assert imported(tmp_path, "easyr1", easyr1_logs) == 1
+    error = capsys.readouterr().err
+    assert reason in error and str(log) in error
     assert not (tmp_path / "runs").exists()

@@ -85,7 +85,10 @@ def test_clock_adds_up_the_seconds_of_the_steps(root: Path) -> None:
         (lambda step: step.update({"actor/entropy": math.nan}), "actor/entropy is nan"),
         (lambda step: step.update({"cpu_s/step": math.inf}), "cpu_s/step is inf"),
         (lambda step: step.pop("cpu_s/gen"), "no number for cpu_s/gen"),
-        (lambda step: step.update({"epoch": "two"}), "no number for epoch"),
+        (lambda step: step.update({"epoch": "two"}), "epoch is 'two', not a number"),
+        (lambda step: step.update({"epoch": None}), "no number for epoch"),
+        (lambda step: step.update({"actor/loss": "oops"}), "actor/loss is 'oops', not a number"),
+        (lambda step: step.update({"val/accuracy": True}), "val/accuracy is True, not a number"),
         (lambda step: step.update({"time": step["time"] - 1000}), "time goes back by"),
         (lambda step: step.update({"val/accuracy": 1.5}), "val/accuracy is 1.5"),
     ],
@@ -208,6 +211,7 @@ def test_a_log_that_ends_early_is_refused(root: Path, kept_lines: int) -> None:
     [
         (lambda results: results.update(schema=2), "schema 2, this version reads 1"),
         (lambda results: results["decodings"]["t1"]["metrics"].update(accuracy=math.nan), "nan, not within"),
+        (lambda results: results["decodings"]["t1"]["metrics"].update(accuracy=True), "True, not within"),
         (lambda results: results["decodings"]["t1"]["metrics"].pop("accuracy"), "no metrics.accuracy"),
         (lambda results: results["decodings"]["t1"].pop("temperature"), "no temperature"),
         (lambda results: results.update(decodings={}), "no decodings"),
@@ -234,6 +238,22 @@ def test_an_unreadable_file_is_named(root: Path, name: str) -> None:
     (run_folder(root) / name).write_text("{ [")
     where, _ = only_set_aside(load_study(root, "laptop"))
     assert where.startswith(f"runs/{GRPO.run_id(1)}/{name}")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"hardware": "x"}, "hardware is 'x', not a mapping"),
+        ({"hardware": {"gpus": "H20"}}, "hardware.gpus is 'H20', not a list of names"),
+        ({"data": [1]}, "data is [1], not a mapping"),
+        ({"imported": "trl"}, "imported is 'trl', not a mapping"),
+        ({"steps": "40"}, "steps is '40', not a number"),
+    ],
+)
+def test_a_spoilt_provenance_sets_its_run_aside(root: Path, change: dict[str, Any], reason: str) -> None:
+    rewrite_json(run_folder(root) / "provenance.json", lambda provenance: provenance.update(change))
+    where, found = only_set_aside(load_study(root, "laptop"))
+    assert where == f"runs/{GRPO.run_id(1)}/provenance.json" and found == reason
 
 
 def test_a_run_of_another_seed_than_planned_is_set_aside(root: Path) -> None:

@@ -70,7 +70,7 @@ def test_the_look_of_a_comparison_of_tracked_runs() -> Thumbnail:
         ("fastrl", "1.0"): (89.0, 88.5),
         ("cppo", "—"): (85.0,),
     }
-    groups = tuple(ComparedGroup(tags, runs, mean(runs), 0) for tags, runs in accuracies.items())
+    groups = tuple(ComparedGroup(tags, runs, mean(runs), 0, 1) for tags, runs in accuracies.items())
     comparison = Comparison("laptop", "laptop_geometry/t1/accuracy", ("method", "tau"), groups)
     return Thumbnail(comparison_figure(comparison, ("png",))["png"])
 

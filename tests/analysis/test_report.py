@@ -168,6 +168,45 @@ def test_only_writes_what_it_names_and_no_page(tmp_path: Path) -> None:
     assert set(digests(folder)) == {"tables/table8.csv", "figures/figure3.png"}
 
 
+def test_words_after_only_and_format_are_words(tmp_path: Path) -> None:
+    write_study(tmp_path, [replace(GRPO, seeds=1), replace(FASTRL, seeds=1)])
+    words = ["--only", "table8,figure3", "study=laptop", "--format", "csv", f"paths.root={tmp_path}"]
+    assert main(["report", *words]) == 0
+    assert set(digests(tmp_path / "studies/laptop")) == {"tables/table8.csv"}
+
+
+def test_an_unknown_name_leaves_no_plan_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "study=table1", "--only", "table99", f"paths.root={tmp_path}"]) == 2
+    assert 'no table or figure "table99"' in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--only", "figure5"], "figure5: "),
+        (["--only", "figure1", "--format", "md"], "tables are written as md, tex, csv, and figures as png"),
+    ],
+)
+def test_a_report_of_nothing_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+) -> None:
+    write_study(tmp_path, [replace(GRPO, seeds=1)])
+    assert main(["report", "study=laptop", *words, f"paths.root={tmp_path}"]) == 1
+    error = capsys.readouterr().err
+    assert "There is nothing to write" in error and reason in error
+
+
+def test_a_check_covers_what_was_written_by_name(tmp_path: Path) -> None:
+    write_study(tmp_path, [replace(GRPO, seeds=1), replace(FASTRL, seeds=1)], tables=["table1"], figures=[])
+    folder = build_report(tmp_path, "laptop", only=["cost"], formats=("csv",))
+    assert check_report(tmp_path, "laptop", folder) == ()
+    (folder / "tables/cost.csv").write_text("nothing")
+    assert [line.partition(":")[0] for line in check_report(tmp_path, "laptop", folder)] == [
+        "tables/cost.csv"
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -354,6 +354,9 @@ def test_runs_are_compared_by_their_tags(
         estimate = by_name[method]
         assert estimate is not None and estimate.value == pytest.approx(sum(values) / seeds)
         assert (estimate.ci is None) == (seeds < 3)
+    (pooled,) = compare_runs(default_uri(root), "laptop", metric, ("model",)).groups
+    assert (pooled.arms, len(pooled.runs)) == (2, 5)
+    assert pooled.estimate is not None and pooled.estimate.ci is None, "runs of a seed are not independent"
     plot = tmp_path / "plot.svg"
     words = ["compare", "study=laptop", f"metric={metric}", "by=label", f"paths.root={root}"]
     assert main([*words, "--plot", str(plot)]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,17 @@ def uninterrupted(vision_assets: Assets, tmp_path_factory: pytest.TempPathFactor
     return train_cell(tmp_path_factory.mktemp("uninterrupted"), vision_assets, RAGGED)
 
 
-@pytest.mark.parametrize("stop", [2, 3], ids=["in an epoch", "at its end"])
+@pytest.mark.parametrize("ends", [False, True], ids=["in an epoch", "at its end, where n changes"])
 def test_resumed_equals_uninterrupted(
-    uninterrupted: Trained, vision_assets: Assets, tmp_path: Path, stop: int
+    uninterrupted: Trained, vision_assets: Assets, tmp_path: Path, ends: bool
 ) -> None:
+    key = "rollout/n" if ends else "epoch"
+    stop = next(
+        before["step"]
+        for before, after in pairwise(uninterrupted.steps)
+        if (before[key] != after[key]) == ends
+    )
+    assert any(record["rollout/skipped"] for record in uninterrupted.steps)
     stopped = train_cell(tmp_path, vision_assets, RAGGED, stop_after=stop)
     assert f"stopped after step {stop}" in stopped.log
     resumed = train_cell(tmp_path, vision_assets, RAGGED)

@@ -223,12 +223,12 @@ def test_a_text_policy_refuses_images(tmp_path: Path) -> None:
 
 
 def test_each_kind_of_policy_has_its_own_engine_settings(policy: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not for image-text policies; choose engine=reference_vision"):
+    with pytest.raises(ValueError, match=r"sees, .* choose engine=reference_vision"):
         tiny_run(
             policy, tmp_path / "run", method_of(), training=VISION_TRAINING, questions=vision_questions(4)
         )
     text = save_tiny_policy(tmp_path / "text")
-    with pytest.raises(ValueError, match="not for text policies; choose engine=reference"):
+    with pytest.raises(ValueError, match=r"reads text alone, .* or engine=reference with a data set"):
         vision_run(text, tmp_path / "run", method_of(), questions=tiny_questions(4))
 
 

@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eval.datasets.laptop_geometry.splits import SPLITS
+from eval.datasets.records import DataError
 from eval.datasets.settings import LaptopFiguresSettings, LaptopGeometrySplits
 from fastrl.rollouts import Question
 
@@ -34,9 +36,15 @@ def questions(config: Mapping[str, Any], split: str) -> list[Question]:
     from eval.datasets.prepared import pictured_questions
 
     folder = prepared_folder(config)
-    if split == SHUFFLED:
-        return _with_images_of_others(pictured_questions(config, folder, "validation"))
-    return pictured_questions(config, folder, split)
+    drawn = "validation" if split == SHUFFLED else split
+    try:
+        asked = pictured_questions(config, folder, drawn)
+    except DataError as error:
+        if drawn not in SPLITS:
+            raise
+        reason = str(error).removesuffix("; fetch it again")
+        raise DataError(f"{reason}; delete {folder}, and it is drawn anew") from error
+    return _with_images_of_others(asked) if split == SHUFFLED else asked
 
 
 def prepared_folder(config: Mapping[str, Any]) -> Path:

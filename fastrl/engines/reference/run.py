@@ -72,8 +72,16 @@ def prepare_run(
 def _seeing(policy: Policy, engine: EngineSettings) -> Policy:
     """The policy as the settings want its vision tower: frozen, or trained."""
     if isinstance(engine, VisionEngineSettings) != (policy.vision is not None):
-        kind, name = ("text", "reference") if policy.vision is None else ("image-text", "reference_vision")
-        raise ValueError(f"this engine's settings are not for {kind} policies; choose engine={name}")
+        named = policy.model.name_or_path or type(policy.model).__name__
+        if policy.vision is None:
+            raise ValueError(
+                f"{named} reads text alone, and engine=reference_vision is for policies that see; take an "
+                "image-text policy, or engine=reference with a data set and benchmarks without images"
+            )
+        raise ValueError(
+            f"{named} sees, and engine=reference is for policies that read text alone; choose "
+            "engine=reference_vision"
+        )
     if not isinstance(engine, VisionEngineSettings):
         return policy
     return with_tower(policy, frozen=engine.freeze_vision_tower, cache_bytes=engine.image_cache_mb << 20)
