@@ -39,7 +39,7 @@ def train_on_easyr1(run: RunDirectory, config: dict[str, Any], context: StageCon
     dataset = config["dataset"]
     policy = prepare_policy(config["model"], dataset, run.root / "models", context.announce)
     files = run_files(run, config, policy)
-    splits = _write_inputs(files, dataset)
+    splits = write_inputs(files, dataset)
     steps = total_steps(
         training_settings(config["training"]), build_method(config["method"]), splits["train"]["questions"]
     )
@@ -89,8 +89,12 @@ def run_files(run: RunDirectory, config: Mapping[str, Any], policy: Path | str) 
     )
 
 
-def _write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The files that this run alone reads; returns what provenance says of the splits."""
+def write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Write the files that this run alone reads; returns what provenance says of the splits.
+
+    Raises DataError for a data set that is not prepared, and for one with images when the tokenizer has
+    no chat template, without which no image gets its place in a prompt.
+    """
     splits = {}
     for name, path in (("train", Path(files.train)), ("validation", Path(files.validation))):
         split = dataset[f"{name}_split"]
@@ -101,6 +105,11 @@ def _write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> dict[str, dict
                 raise DataError(
                     f"{dataset['name']}: {path.parent} holds no data card with a split {split!r}; run "
                     f"fastrl data prepare {dataset['name']}, or set dataset.root to the folder that it wrote"
+                )
+            if facts.get("images") and files.chat_template is not None:
+                raise DataError(
+                    f"{files.policy} has no chat template, which puts images in their places, as those of "
+                    f"{dataset['name']}; add its chat_template.jinja, or take another policy"
                 )
             splits[name] = {"questions": facts["questions"], "digest": facts["sha256"]}
             continue
