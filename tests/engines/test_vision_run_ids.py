@@ -11,7 +11,7 @@ from experiments.compose import compose_cell
 from experiments.identity import identity_part, run_id
 from experiments.schema import check_config
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "laptop_text" / "plan.json"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "laptop_text_full" / "plan.json"
 TEXT = [
     *("model=laptop_llama", "dataset=laptop_geometry", "training=laptop", "engine=reference"),
     "benchmark=[laptop_geometry,laptop_geometry_ood]",
@@ -20,8 +20,9 @@ TEXT = [
 
 def test_the_published_text_runs_keep_their_ids() -> None:
     cells = json.loads(PUBLISHED.read_text())["cells"]
-    text = [cell for cell in cells if cell["model"] == "laptop_llama"]
-    assert text
+    # CPPO got settings of its own after these runs.
+    text = [cell for cell in cells if not cell["method"].startswith("cppo")]
+    assert len(text) > 100
     for cell in text:
         assert run_id(compose_cell([*TEXT, *cell["overrides"]])) == cell["run_id"]
 
