@@ -33,6 +33,7 @@ _TABLE_RENDERERS: dict[str, Callable[[Table], str]] = {
     "csv": render_csv,
 }
 _FIGURE_FORMATS = ("png", "pdf", "svg")
+_PAGES = {"md": render_report, "html": render_html}
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,11 @@ def check_report(
         for name in (path.relative_to(folder).as_posix() for path in folder.glob(pattern))
         if only is None or Path(name).stem in only
     )
-    pages = [f"report.{suffix}" for suffix in formats if (folder / f"report.{suffix}").is_file()]
+    pages = [
+        f"report.{suffix}"
+        for suffix in formats
+        if suffix in _PAGES and (folder / f"report.{suffix}").is_file()
+    ]
     present += pages if only is None else []
     if not present:
         raise UserError("There is no report to check.", str(folder), f"write it: fastrl report study={study}")
@@ -153,7 +158,7 @@ def make_report(root: Path, study: str, only: Sequence[str] | None, formats: Seq
         files["tables/claims.csv"] = render_csv(_as_table(claims)).encode()
     page = Page(loaded, facts(loaded), problems(loaded), claims, *split_notes(tables), tuple(figures))
     written = ""
-    for suffix, render_page in (("md", render_report), ("html", render_html)):
+    for suffix, render_page in _PAGES.items():
         if suffix in formats:
             written = f"report.{suffix}"
             files[written] = render_page(page).encode()

@@ -336,7 +336,8 @@ def test_each_file_that_the_records_do_not_give_is_named(root: Path, tmp_path: P
     path.write_text(path.read_text().replace(",5,", ",6,").replace(",2,", ",3,"))
     (committed / "tables" / "table77.md").write_text("made up")
     (committed / "notes.md").write_text("no file of a report")
-    assert check_report(root, "full", committed, formats=("md", "csv")) == (
+    (committed / "report.png").write_text("a picture of the page")
+    assert check_report(root, "full", committed, formats=("md", "csv", "png")) == (
         "tables/table1.csv: differs first in line 2",
         "tables/table77.md: the records and the plan no longer give it",
     )
