@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,7 +181,7 @@ def load_study(root: Path, name: str) -> Study:
 
     Raises UserError for a plan that is missing or wrong; a run's corrupt record sets that run aside.
     """
-    plan = read_plan(root, name)
+    plan = _printable_plan(read_plan(root, name))
     if plan.clock not in CLOCKS:
         raise UserError(
             f'There is no clock "{plan.clock}".',
@@ -217,6 +217,17 @@ def load_study(root: Path, name: str) -> Study:
             if records[cell.run_id].states[stage] != "done"
         ),
     )
+
+
+def printable(text: str) -> str:
+    """A name without control characters, which could move a terminal's cursor or turn a line around."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _printable_plan(plan: Plan) -> Plan:
+    """The plan with its title and labels as they may be shown."""
+    cells = tuple(replace(cell, label=printable(cell.label)) for cell in plan.cells)
+    return replace(plan, title=printable(plan.title), baseline=printable(plan.baseline), cells=cells)
 
 
 def _arms(plan: Plan) -> tuple[Arm, ...]:

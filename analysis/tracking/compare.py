@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.figures.spec import figure_bytes
 from analysis.figures.style import COLUMN_WIDTH, colour
 from analysis.statistics import Estimate, mean
+from analysis.study import printable
 from analysis.tracking.names import RUN_ID_TAG, metric_name
 from analysis.tracking.store import open_client, shown
 from experiments.errors import UserError, did_you_mean, listed
@@ -100,14 +101,9 @@ def _groups(runs: DataFrame, column: str, by: Sequence[str]) -> list[ComparedGro
         estimate = mean(found.to_numpy()) if len(found) else None
         if estimate is not None and arms > 1:
             estimate = replace(estimate, ci=None)
-        names, each = tuple(map(_one_line, key)), tuple(map(float, found))
+        names, each = tuple(printable(str(text)) for text in key), tuple(map(float, found))
         groups.append(ComparedGroup(names, each, estimate, len(values) - len(found), arms))
     return groups
-
-
-def _one_line(text: str) -> str:
-    """A tag's text for a terminal: no control characters, which could move its cursor."""
-    return "".join(letter if letter.isprintable() else "�" for letter in str(text))
 
 
 def comparison_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:

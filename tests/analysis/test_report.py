@@ -149,6 +149,16 @@ def test_hostile_names_break_no_page(tmp_path: Path) -> None:
     assert tex.count("\\end{tabular}") == 1
 
 
+def test_control_characters_of_a_label_reach_no_page(tmp_path: Path) -> None:
+    turned = "Gr\u202eOPR\x07"
+    write_study(
+        tmp_path, [replace(GRPO, seeds=1), replace(FASTRL, seeds=1, label=turned)], figures=["figure1"]
+    )
+    page = build_report(tmp_path, "laptop")
+    for path in (page, page.with_suffix(".md"), *(page.parent / "tables").iterdir()):
+        assert not {"\u202e", "\x07"} & set(path.read_text(encoding="utf-8")), path.name
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_tables_compile_with_hostile_names(tmp_path: Path) -> None:
     arms = [replace(GRPO, seeds=3), replace(FASTRL, seeds=3, label=f"[2pt] {HOSTILE} 😀 é")]
