@@ -77,9 +77,11 @@ def difference(policy: Policy, prompt: ImagePrompt, change: Callable[[dict[str, 
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3])
-def test_the_engines_reading_is_that_of_the_full_inputs(number: int, policy: Policy) -> None:
+def test_the_engines_reading_is_that_of_the_full_inputs(number: int, tmp_path: Path) -> None:
+    policy = tiny_vision_policy(tmp_path / "qwen")
+    policy.model.double()  # rounding to float32 alone makes differences of 1e-5 on some machines
     prompt = read(policy, mixed_questions()[number])
-    assert difference(policy, prompt, lambda inputs: None) < 5e-5
+    assert difference(policy, prompt, lambda inputs: None) < 1e-5
 
 
 def test_leaving_out_the_token_types_is_another_reading(policy: Policy) -> None:
