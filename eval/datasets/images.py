@@ -64,9 +64,9 @@ class LazyImage(Image.Image):
         except (OSError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            # Pillow's own words name an address in memory, which is another one each time.
-            reason = "no image file" if isinstance(error, UnidentifiedImageError) else error
-            raise DataError(f"the image {self.source} cannot be read: {reason}; fetch it again") from error
+            raise DataError(
+                f"the image {self.source} cannot be read: {reason_of(error)}; fetch it again"
+            ) from error
 
     def _decoded(self) -> Image.Image:
         try:
@@ -113,3 +113,8 @@ def _row_group(path: str, group: int, column: str) -> Any:
 
     with pq.ParquetFile(path, memory_map=True) as file:
         return file.read_row_group(group, columns=[column]).column(column)
+
+
+def reason_of(error: Exception) -> str:
+    """Why Pillow does not read a file; its own words may name an address in memory, another one each time."""
+    return "no image file" if isinstance(error, UnidentifiedImageError) else str(error)

@@ -33,9 +33,13 @@ def checked_image(content: bytes, place: str) -> bytes:
     """`content`, when it decodes as an image. Raises DataError naming `place` when it does not."""
     from PIL import Image
 
+    from eval.datasets.images import reason_of
+
     try:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
             image.load()
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(f"{place}: the image does not decode: {error}; fetch the file again") from error
+        raise DataError(
+            f"{place}: the image does not decode: {reason_of(error)}; fetch the file again"
+        ) from error
     return content
