@@ -141,9 +141,8 @@ def _answers(path: Path) -> dict[str, Answer]:
         if row["decoding"] == SAMPLED:
             samples[row["question_id"]] += 1
             right[row["question_id"]] += bool(row["correct"])
+    greedy = {row["question_id"]: row for row in rows if row["decoding"] == DECODING}
     return {
         name: Answer(row["extracted"], bool(row["correct"]), right[name], samples[name])
-        for row in rows
-        if row["decoding"] == DECODING
-        for name in (row["question_id"],)
+        for name, row in greedy.items()
     }

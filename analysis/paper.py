@@ -1,7 +1,7 @@
 """Which of the paper's figures stand beside an arm: those of the arm's own training set and policy.
 
-A study whose training sets are none of the paper's (a laptop's, say) stands beside all sets of the paper's
-table, to show what the table is about; no difference is taken then.
+A study whose training sets are none of the paper's (a laptop's, say) stands beside the first set of the
+paper's table, to show what the table is about; no difference is taken then.
 """
 
 from __future__ import annotations
@@ -47,16 +47,15 @@ def paper_setting(study: Study, arm: Arm) -> PaperSetting:
     return PaperSetting(training_set_name(arm.dataset), _named(_MODELS, _model_names(study, arm)))
 
 
-def sets_beside(study: Study, arms: Sequence[Arm], table: str, metrics: Collection[str]) -> tuple[str, ...]:
-    """The training sets of which metrics of `analysis/reported/<table>.csv` get columns.
+def set_beside(study: Study, arms: Sequence[Arm], table: str, metrics: Collection[str]) -> str | None:
+    """The training set of which metrics of `analysis/reported/<table>.csv` get columns, None for no columns.
 
-    "" stands for each arm's own, and is the only one when an arm was trained on a set of the paper's. Where
-    none was, the paper's figures are there for orientation, and those of the first set that has any do.
+    "" stands for each arm's own, when one was trained on a set of the paper's. Where none was, the paper's
+    figures are there for orientation, and those of the first set that has any do.
     """
     if any(paper_setting(study, arm).training_set for arm in arms):
-        return ("",)
-    figures = reported_figures(table)
-    return tuple(dict.fromkeys(figure.training_set for figure in figures if figure.metric in metrics))[:1]
+        return ""
+    return next((figure.training_set for figure in reported_figures(table) if figure.metric in metrics), None)
 
 
 def figures_beside(
@@ -64,8 +63,8 @@ def figures_beside(
 ) -> tuple[Reported, ...]:
     """What a table's CSV reports for the arm's method; several where the paper contradicts itself.
 
-    training_set: one of `sets_beside`. by_tau: for the arm's threshold too; otherwise for the method as the
-    paper sets it.
+    training_set: what `set_beside` gives. by_tau: for the arm's threshold too; otherwise for the method as
+    the paper sets it.
     """
     setting = paper_setting(study, arm)
     model = setting.model if setting.training_set else ""
@@ -79,7 +78,7 @@ def figures_beside(
 
 
 def paper_group(study: Study, arms: Sequence[Arm], training_set: str) -> str:
-    """The spanning header over the reported columns of one of `sets_beside`."""
+    """The spanning header over the reported columns of what `set_beside` gives."""
     own = dict.fromkeys(paper_setting(study, arm).training_set for arm in arms)
     return f"Paper, {training_set or ', '.join(filter(None, own))}"
 

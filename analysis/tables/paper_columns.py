@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.measures import training_time
-from analysis.paper import figures_beside, paper_group, paper_setting, sets_beside
+from analysis.paper import figures_beside, paper_group, paper_setting, set_beside
 from analysis.reported import reported_figures
 from analysis.study import Arm, Study
 from analysis.table import Better, Column, Form
@@ -41,21 +41,23 @@ def training_columns(
 def paper_columns(
     study: Study, arms: Sequence[Arm], table: str, metrics: Sequence[PaperMetric], by_tau: bool = False
 ) -> tuple[ArmColumn, ...]:
-    """What the paper reports for each arm's method, by a table's CSV, for each of `sets_beside`.
+    """What the paper reports for each arm's method, by a table's CSV, for `set_beside`.
 
     Where an arm's policy and data are the paper's own, a further column has what was measured minus what is
     reported. by_tau: see `figures_beside`.
     """
+    training_set = set_beside(study, arms, table, {metric.name for metric in metrics})
+    if training_set is None:
+        return ()
     own = any(paper_setting(study, arm).own for arm in arms)
     columns: list[ArmColumn] = []
-    for training_set in sets_beside(study, arms, table, {metric.name for metric in metrics}):
-        for metric in metrics:
-            if training_set and not _reports(table, metric.name, training_set):
-                continue
-            column = _reported_column(study, arms, table, metric, training_set, by_tau)
-            columns.append(column)
-            if own and metric.measured is not None:
-                columns.append(_minus_paper(study, metric.measured, column))
+    for metric in metrics:
+        if training_set and not _reports(table, metric.name, training_set):
+            continue
+        column = _reported_column(study, arms, table, metric, training_set, by_tau)
+        columns.append(column)
+        if own and metric.measured is not None:
+            columns.append(_minus_paper(study, metric.measured, column))
     return tuple(columns)
 
 

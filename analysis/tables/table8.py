@@ -8,7 +8,7 @@ from functools import partial
 
 from analysis.comparison import Readings, read
 from analysis.measures import stage_time
-from analysis.paper import difference_note, figures_beside, paper_group, paper_setting, sets_beside
+from analysis.paper import difference_note, figures_beside, paper_group, paper_setting, set_beside
 from analysis.reported import reported_figures
 from analysis.step_frames import OPTIMISATION, STAGES
 from analysis.study import Arm, Study
@@ -117,20 +117,22 @@ def _paper_columns(study: Study, baseline: Arm, ours: Arm) -> list[StageColumn]:
     own = all(paper_setting(study, arm).own for arm in arms)
     *seconds, speed = _measured_columns(study, baseline, ours)
     shown: list[StageColumn] = []
-    for training_set in sets_beside(study, arms, _REPORTED, {figure.metric for figure in figures}):
-        group = paper_group(study, arms, training_set)
-        of_set = [each for each in figures if training_set in ("", each.training_set)]
-        suffix = f"_{training_set}" if training_set else ""
-        if any(figure.unit == "seconds" for figure in of_set):
-            for arm, measured in zip(arms, seconds, strict=True):
-                column = Column(
-                    f"reported_{arm.method}_s{suffix}", arm.label, 2, Better.NEITHER, group=f"{group} (s)"
-                )
-                paper = StageColumn(column, _reported(study, arm, training_set, ""))
-                shown += [paper, *([_minus(measured, paper)] if own and study.plan.clock == "wall" else [])]
-        column = Column(f"reported_speed{suffix}", "Speed", 2, Better.NEITHER, Form.RATIO, group)
-        paper = StageColumn(column, _reported(study, ours, training_set, "_speed"))
-        shown += [paper, *([_minus(speed, paper)] if own else [])]
+    training_set = set_beside(study, arms, _REPORTED, {figure.metric for figure in figures})
+    if training_set is None:
+        return shown
+    group = paper_group(study, arms, training_set)
+    of_set = [each for each in figures if training_set in ("", each.training_set)]
+    suffix = f"_{training_set}" if training_set else ""
+    if any(figure.unit == "seconds" for figure in of_set):
+        for arm, measured in zip(arms, seconds, strict=True):
+            column = Column(
+                f"reported_{arm.method}_s{suffix}", arm.label, 2, Better.NEITHER, group=f"{group} (s)"
+            )
+            paper = StageColumn(column, _reported(study, arm, training_set, ""))
+            shown += [paper, *([_minus(measured, paper)] if own and study.plan.clock == "wall" else [])]
+    column = Column(f"reported_speed{suffix}", "Speed", 2, Better.NEITHER, Form.RATIO, group)
+    paper = StageColumn(column, _reported(study, ours, training_set, "_speed"))
+    shown += [paper, *([_minus(speed, paper)] if own else [])]
     return shown
 
 
