@@ -8,6 +8,7 @@ is found by its comment.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +23,8 @@ from slurm.queue import TaskId
 SCHEMA = 1
 REPORT = "report"
 """The stage name of the job that writes a study's report; it belongs to no run."""
+
+_NUMBERED = re.compile(r"(?P<number>\d+)-\d{8}-\d{6}-[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,14 @@ class Submitted:
 
 
 def new_folder(root: Path) -> Path:
-    """A fresh submission folder; names sort by time."""
-    return slurm_folder(root) / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    """A fresh submission folder, numbered after all that are there.
+
+    The number says which of two submissions is the newer one: clocks of login nodes differ, and two may be
+    sent within a second. The caller holds the lock on submitting. The token keeps names, which mark jobs in
+    Slurm's queue, from coming back when the newest folder is moved away.
+    """
+    number = 1 + max(map(_number, slurm_folder(root).glob("*/")), default=0)
+    return slurm_folder(root) / f"{number:05d}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
 
 
 def slurm_folder(root: Path) -> Path:
@@ -139,8 +148,9 @@ def read_submission(folder: Path) -> Submission:
 
 def submissions(root: Path) -> Iterator[Submission]:
     """Every submission under a results root, oldest first."""
-    for path in sorted(slurm_folder(root).glob("*/submission.json")):
-        yield read_submission(path.parent)
+    folders = (path.parent for path in slurm_folder(root).glob("*/submission.json"))
+    for folder in sorted(folders, key=lambda each: (_number(each), each.name)):
+        yield read_submission(folder)
 
 
 def mark_cancelled(submission: Submission, tasks: list[TaskId]) -> None:
@@ -167,6 +177,12 @@ def newest(sent: Iterable[Submission], comments: Mapping[str, str]) -> dict[tupl
                 stage = task.stage if task.run_id else f"{task.stage}:{submission.study}"
                 found[task.run_id, stage] = Submitted(submission, array, name, str(name) in cancelled)
     return found
+
+
+def _number(folder: Path) -> int:
+    """Of a submission's folder; 0 for one from before they were numbered, whose name begins with its date."""
+    numbered = _NUMBERED.match(folder.name)
+    return int(numbered["number"]) if numbered else 0
 
 
 def _cancelled(folder: Path) -> frozenset[str]:

@@ -84,7 +84,7 @@ def judge(
     """
     if entry is not None and entry.state == "done":
         return Verdict("done", "status.json", "")
-    current = entry is not None and (submitted is None or entry.updated >= submitted.submission.created)
+    current = entry is not None and (submitted is None or _is_of(entry, submitted, job))
     ended = job is not None and not job.active and entry is not None and entry.slurm_job_id == job.raw_id
     if entry is not None and entry.state == "running" and alive and not ended:
         return Verdict("running", "status.json", f"attempt {entry.attempt}")
@@ -105,6 +105,14 @@ def judge(
     if entry is not None and current and entry.state in ("preempted", "interrupted"):
         return Verdict(entry.state, "status.json", "")
     return Verdict("lost", "ledger", f"job {submitted.task} is in no queue and in no account")
+
+
+def _is_of(entry: StageStatus, submitted: Submitted, job: JobState | None) -> bool:
+    """Whether a stage wrote its entry in its newest job. By times only where Slurm has forgotten the job, for
+    the clocks of the node and of the submitter may differ."""
+    if job is not None and entry.slurm_job_id is not None:
+        return entry.slurm_job_id == job.raw_id
+    return entry.updated >= submitted.submission.created
 
 
 def _active(entry: StageStatus | None, job: JobState) -> Verdict:

@@ -63,6 +63,11 @@ def job(state: str, reason: str = "", source: str = "squeue", exit_code: str = "
         (entry("preempted"), False, None, "preempted", "status.json"),
         # An old failure says nothing of a newer job.
         (entry("failed", SENT - 50, kind="ValueError"), False, None, "lost", "ledger"),
+        # Clocks of nodes differ from the submitter's: the job's number says whose entry it is.
+        (entry("failed", SENT - 50, kind="ValueError"), False, job("FAILED"), "failed", "status.json"),
+        (entry("failed", job="69", kind="ValueError"), False, job("NODE_FAIL"), "node_failure", "squeue"),
+        (entry("preempted", SENT - 50), False, job("FAILED", exit_code="75:0"), "preempted", "status.json"),
+        (entry("preempted", job="69"), False, job("FAILED", exit_code="1:0"), "died", "squeue"),
     ],
 )
 def test_a_stage_that_was_sent(

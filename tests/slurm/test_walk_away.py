@@ -126,3 +126,11 @@ def test_a_finished_study_is_left_as_it_is(undisturbed: Path, capsys: Shown) -> 
     assert "every stage is done" in capsys.readouterr().out
     assert main(["submit", *words(undisturbed), "--dry-run"]) == 0
     assert "array" not in capsys.readouterr().out
+
+
+def test_a_report_is_known_as_written_where_the_file_system_s_clock_is_behind(
+    undisturbed: Path, capsys: Shown
+) -> None:
+    until(lambda: is_finished(undisturbed, capsys), "the report", seconds=300.0)
+    os.utime(undisturbed / "studies" / "smoke" / "report.html", (1, 1))
+    assert is_finished(undisturbed, capsys)
