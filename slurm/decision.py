@@ -11,7 +11,7 @@ from experiments.errors import UserError
 from experiments.plan import Cell
 from slurm.overview import CellView, Overview, StageView
 from slurm.queue import TaskId
-from slurm.verdict import ACTIVE, FAILED, LOST, StageState
+from slurm.verdict import ACTIVE, BAD, DAMAGED, FAILED, LOST, StageState
 
 Retry = Literal["failed", "lost", "all"]
 RETRIES: tuple[Retry, ...] = get_args(Retry)
@@ -70,14 +70,14 @@ def decide(
         waits_for: TaskId | None = None
         for stage, stage_view in view.stages.items():
             state = stage_view.verdict.state
-            if is_done(view.cell, stage):
+            if state not in DAMAGED and is_done(view.cell, stage):
                 done += 1
                 outcome: Literal["done", "sent", "active", "stuck"] = "done"
             elif state in ACTIVE:
                 joined.append((view.cell, stage_view))
                 in_queue = stage_view.job is not None and stage_view.job.active
                 outcome = "active" if in_queue else "stuck"
-            elif state in (FAILED | LOST) - _RETRIED[retry]:
+            elif state in BAD - _RETRIED[retry]:
                 left.append((view.cell, stage_view))
                 outcome = "stuck"
             elif stage != "train" and training == "stuck":

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from experiments.errors import UserError
 from experiments.locks import live_holder
 from experiments.plan import Cell, Plan
 from experiments.run_directory import RunDirectory
@@ -65,11 +66,12 @@ class Overview:
 def study_overview(plan: Plan, root: Path) -> Overview:
     """Look at every cell of a study; Slurm is asked once, and only when something was submitted to it.
 
-    Raises UserError when a run's status or a submission's record is damaged.
+    A run whose status is damaged is told as such beside the others. Raises UserError when a submission's
+    record is damaged.
     """
     sent = tuple(submissions(root))
     submitted = newest(sent, {})
-    statuses = {cell.run_id: RunDirectory(root / "runs" / cell.run_id).status() for cell in plan.cells}
+    statuses, damage = _statuses(plan, root)
     report_key = ("", f"{REPORT}:{plan.study}")
     keys = [*_unfinished(plan, statuses), report_key]
     queue = _NO_SLURM
@@ -79,14 +81,33 @@ def study_overview(plan: Plan, root: Path) -> Overview:
         if recovered != submitted:
             submitted = recovered
             queue = read_queue([submitted[key].task for key in keys if key in submitted])
-    cells = tuple(_cell_view(cell, root, statuses[cell.run_id], submitted, queue) for cell in plan.cells)
+    cells = tuple(
+        _damaged_cell_view(cell, damage[cell.run_id])
+        if cell.run_id in damage
+        else _cell_view(cell, root, statuses[cell.run_id], submitted, queue)
+        for cell in plan.cells
+    )
     report = submitted.get(report_key)
     return Overview(plan, cells, _report_view(plan, root, report, queue) if report else None, queue.notes)
+
+
+def _statuses(plan: Plan, root: Path) -> tuple[dict[str, dict[str, StageStatus]], dict[str, UserError]]:
+    """What the runs say of their stages, and of those whose status can't be read the reason, by run id."""
+    statuses: dict[str, dict[str, StageStatus]] = {}
+    damage: dict[str, UserError] = {}
+    for cell in plan.cells:
+        try:
+            statuses[cell.run_id] = RunDirectory(root / "runs" / cell.run_id).status()
+        except UserError as error:
+            damage[cell.run_id] = error
+    return statuses, damage
 
 
 def _unfinished(plan: Plan, statuses: Mapping[str, Mapping[str, StageStatus]]) -> Iterator[tuple[str, str]]:
     """The stages that don't say that they are done: accounting is asked about these alone."""
     for cell in plan.cells:
+        if cell.run_id not in statuses:
+            continue
         status = statuses[cell.run_id]
         for stage in cell.stages:
             if stage not in status or status[stage].state != "done":
@@ -126,6 +147,16 @@ def _cell_view(
     return CellView(cell, views, step, total, left)
 
 
+def _damaged_cell_view(cell: Cell, error: UserError) -> CellView:
+    """The reason stands at the first stage, for all of them have the same."""
+    reasons = [f"{error.what} {error.where}: {error.way_out}", *("" for _ in cell.stages[1:])]
+    stages = {
+        stage: StageView(stage, Verdict("damaged", "status.json", reason), None, None, None)
+        for stage, reason in zip(cell.stages, reasons, strict=True)
+    }
+    return CellView(cell, stages, 0, None, None)
+
+
 def _report_view(plan: Plan, root: Path, submitted: Submitted, queue: Queue) -> StageView:
     job = queue.states.get(submitted.task)
     page = root / "studies" / plan.study / "report.html"
@@ -138,7 +169,11 @@ def _report_view(plan: Plan, root: Path, submitted: Submitted, queue: Queue) -> 
 
 
 def _total_steps(run: RunDirectory) -> int | None:
-    steps = (run.provenance() or {}).get("steps")
+    try:
+        steps = (run.provenance() or {}).get("steps")
+    except UserError:
+        # Whoever uses the file reports the damage; a view of other cells must not end on it.
+        return None
     return steps if isinstance(steps, int) else None
 
 
@@ -148,11 +183,11 @@ def _progress(path: Path) -> tuple[int, float | None]:
     records = []
     for line in (lines[0], lines[-1]) if lines else ():
         try:
-            records.append(json.loads(line))
-        except ValueError:
+            record = json.loads(line)
+            records.append((int(record["step"]), float(record["time"])))
+        except (ValueError, TypeError, KeyError, OverflowError):
             return 0, None
     if not records:
         return 0, None
-    first, last = records
-    steps = last["step"] - first["step"]
-    return last["step"], (last["time"] - first["time"]) / steps if steps else None
+    (first, began), (last, ended) = records
+    return last, (ended - began) / (last - first) if last != first else None

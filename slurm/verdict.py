@@ -32,6 +32,7 @@ StageState = Literal[
     "node_failure",
     "died",
     "lost",
+    "damaged",
 ]
 Source = Literal["status.json", "lock", "squeue", "sacct", "job log", "ledger", "no record"]
 
@@ -45,6 +46,12 @@ LOST: frozenset[StageState] = frozenset(
     ("stalled", "killed", "out_of_memory", "node_failure", "died", "lost")
 )
 """The stage ended without a word: `--retry lost`. All others that are not done are submitted again freely."""
+
+DAMAGED: frozenset[StageState] = frozenset(("damaged",))
+"""What the run says of its stages can't be read: nothing is submitted for it until that is put right."""
+
+BAD = FAILED | LOST | DAMAGED
+"""The stage does not go on by itself."""
 
 STALLED_KIND = "StageStalled"
 KILLED_KIND = "StageKilled"

@@ -125,10 +125,10 @@ def _state(view: StageView) -> str:
 
 
 def _kind(view: CellView) -> str:
-    from slurm.verdict import ACTIVE, FAILED, LOST
+    from slurm.verdict import ACTIVE, BAD
 
     states = {each.verdict.state for each in view.stages.values()}
-    if states & (FAILED | LOST):
+    if states & BAD:
         return "bad"
     if states == {"done"}:
         return "done"

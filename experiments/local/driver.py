@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from experiments.errors import UserError
 from experiments.local.live_table import StudyProgress, View, opened_view
 from experiments.local.outcome import StudyOutcome, outcome_lines
 from experiments.local.preparation import prepare, start_of
@@ -65,8 +66,8 @@ def run_study(
     """Run what is left of a study's cells, with `workers` processes (None: one a core of this machine).
 
     configs: the resolved config of each run id. A failed cell does not stop the others. After Ctrl-C or
-    SIGTERM the running stages save; the same call goes on from there. Raises UserError when a run's folder is
-    damaged.
+    SIGTERM the running stages save; the same call goes on from there. A run whose status is damaged fails
+    alone. Raises UserError when a run's configuration is damaged or another one's.
     """
     runs = {cell.run_id: RunDirectory.create(root, cell.run_id, configs[cell.run_id]) for cell in plan.cells}
     driver = _Driver(plan, runs, workers or usable_cores(), console or Console(), work, wait_for_others)
@@ -221,7 +222,8 @@ class _Driver:
         message = f"its process was ended from outside {self._deaths[task]} times, the last time: {how}"
         hint = "; SIGKILL often means that memory ran out: try fewer --workers"
         error = StageError("WorkerDied", message + hint, "")
-        record_death(self._runs[task.cell.run_id], task.stage, error)
+        with contextlib.suppress(UserError):
+            record_death(self._runs[task.cell.run_id], task.stage, error)
         self._fail(task, error)
 
     def _fail(self, task: Task, error: StageError) -> None:
@@ -247,7 +249,10 @@ class _Driver:
 
     def _is_done(self, task: Task) -> bool:
         run_id = task.cell.run_id
-        return stage_is_done(self._runs[run_id], task.stage, self._configs[run_id])
+        try:
+            return stage_is_done(self._runs[run_id], task.stage, self._configs[run_id])
+        except UserError:
+            return False  # The stage will fail by the damage and report it; the other cells go on.
 
     def _show(self, view: View) -> None:
         finished = []
