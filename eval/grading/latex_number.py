@@ -13,14 +13,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-Number = Fraction | float
+from eval.grading.bounded_arithmetic import (
+    NotNumeric,
+    Number,
+    bounded,
+    divide,
+    factorial,
+    literal,
+    power,
+)
 
 MAX_CHARACTERS = 4000
 """Longer texts are no numbers."""
 MAX_DEPTH = 60
 """Brackets in brackets, signs and powers in powers; deeper texts are no numbers."""
-MAX_BITS = 8192
-"""Exact numerators and denominators are at most this long; larger results are no numbers."""
 
 _TOKEN = re.compile(
     r"(?P<space>\s++)"
@@ -53,10 +59,6 @@ _SYMBOLS = {
 }
 _CLOSING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
 _END = ("end", "")
-
-
-class NotNumeric(ValueError):
-    """The text is no numeric LaTeX, or too long, deep or large to be taken as one."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class _Parser:
         result = self._sum()
         while self._symbol() == ":":
             self._at += 1
-            result = _divide(result, self._sum())
+            result = divide(result, self._sum())
         return result
 
     def _sum(self) -> Number:
@@ -156,7 +158,7 @@ class _Parser:
         while self._symbol() in ("+", "-"):
             sign = self._next()[1]
             term = self._product()
-            result = _bounded(result + term if sign == "+" else result - term)
+            result = bounded(result + term if sign == "+" else result - term)
         return result
 
     def _product(self) -> Number:
@@ -166,11 +168,11 @@ class _Parser:
             if symbol in ("*", "/"):
                 self._at += 1
                 factor = self._signed()
-                result = _bounded(result * factor) if symbol == "*" else _divide(result, factor)
+                result = bounded(result * factor) if symbol == "*" else divide(result, factor)
             elif self._starts_factor():
                 if self._peek()[0] == "number" and self._tokens[self._at - 1][0] == "number":
                     raise NotNumeric
-                result = _bounded(result * self._power())
+                result = bounded(result * self._power())
             else:
                 return result
 
@@ -189,11 +191,11 @@ class _Parser:
         while (symbol := self._symbol()) in ("^", "!", "%"):
             self._at += 1
             if symbol == "^":
-                base = _raise(base, self._exponent())
+                base = power(base, self._exponent())
             elif symbol == "!":
-                base = _factorial(base)
+                base = factorial(base)
             else:
-                base = _divide(base, Fraction(100))
+                base = divide(base, Fraction(100))
         return base
 
     def _exponent(self) -> Number:
@@ -213,20 +215,20 @@ class _Parser:
             before = self._at
             part = self._atom()
             if start + 1 == before and isinstance(part, Fraction) and 0 < part < 1:
-                return _bounded(value + part)
+                return bounded(value + part)
             self._at = before
         return value
 
     def _atom(self) -> Number:
         kind, token = self._next()
         if kind == "number":
-            return _literal(token)
+            return literal(token)
         if token in ("(", "[", "{"):
             result = self._nested(self._ratio)
             self._expect(_CLOSING[token])
             return result
         if token == r"\frac":
-            return _divide(self._nested(self._argument), self._nested(self._argument))
+            return divide(self._nested(self._argument), self._nested(self._argument))
         if token == r"\sqrt":
             return self._nested(self._root)
         if token == r"\pi":
@@ -246,7 +248,7 @@ class _Parser:
         radicand = self._atom()
         if radicand < 0:
             raise NotNumeric
-        return _raise(radicand, _divide(Fraction(1), degree))
+        return power(radicand, divide(Fraction(1), degree))
 
     def _argument(self) -> Number:
         """An argument of \\frac: in braces, or the next digit as in LaTeX, or the next atom."""
@@ -283,50 +285,3 @@ class _Parser:
     def _expect_end(self) -> None:
         if self._peek() != _END:
             raise NotNumeric
-
-
-def _literal(token: str) -> Fraction:
-    if len(token) > MAX_BITS // 4:
-        raise NotNumeric
-    return _bounded_fraction(Fraction(token))
-
-
-def _bounded(value: Number) -> Number:
-    if isinstance(value, Fraction):
-        return _bounded_fraction(value)
-    if math.isnan(value):
-        raise NotNumeric
-    return value
-
-
-def _bounded_fraction(value: Fraction) -> Fraction:
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
-        raise NotNumeric
-    return value
-
-
-def _divide(left: Number, right: Number) -> Number:
-    return _bounded(left / right)
-
-
-def _raise(base: Number, exponent: Number) -> Number:
-    """base ** exponent; exact where both are rational and the result is."""
-    if isinstance(base, Fraction) and isinstance(exponent, Fraction):
-        if exponent.denominator == 1:
-            bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-            if bits * abs(exponent.numerator) > MAX_BITS:
-                raise NotNumeric
-            return Fraction(base**exponent.numerator)
-        if exponent == Fraction(1, 2) and base >= 0:
-            roots = math.isqrt(base.numerator), math.isqrt(base.denominator)
-            if roots[0] ** 2 == base.numerator and roots[1] ** 2 == base.denominator:
-                return Fraction(*roots)
-    if base < 0:
-        raise NotNumeric
-    return _bounded(float(base) ** float(exponent))
-
-
-def _factorial(value: Number) -> Fraction:
-    if not isinstance(value, Fraction) or value.denominator != 1 or not 0 <= value <= 500:
-        raise NotNumeric
-    return Fraction(math.factorial(value.numerator))

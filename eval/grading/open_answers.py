@@ -12,7 +12,8 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
-from eval.grading.latex_number import Number, NumberList, latex_value
+from eval.grading.bounded_arithmetic import Number
+from eval.grading.latex_number import NumberList, latex_value
 from eval.grading.normalise import (
     compact,
     normalise_answer,

@@ -12,7 +12,8 @@ from typing import Any
 from eval.extraction.boxed import last_boxed
 from eval.extraction.choices import stated_choice
 from eval.extraction.final_answer import final_answer, stated_answer
-from eval.grading.latex_number import Number, NumberList, latex_value
+from eval.grading.bounded_arithmetic import Number
+from eval.grading.latex_number import NumberList, latex_value
 from eval.grading.normalise import normalise_answer, option_letter, split_label, split_unit
 from eval.protocols.base import BenchmarkQuestion, EqualAnswers
 from eval.protocols.record_fields import images_field, text_field
