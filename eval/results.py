@@ -6,7 +6,7 @@ Schemas: docs/design.md. Every file is written aside and renamed, so that it is 
 from __future__ import annotations
 
 import json
-import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -184,7 +184,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    # Not by the process id, which a process on another machine may have, too.
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
     try:
         write(aside)
         aside.replace(path)

@@ -82,12 +82,29 @@ def draft_path(path: Path) -> Path:
 
 
 def remove_old_drafts(folder: Path, older_than: float) -> None:
-    """Delete the drafts that killed processes left in a folder, when older than so many seconds."""
-    limit = time.time() - older_than
+    """Delete the drafts that killed processes left in a folder, when so many seconds old."""
+    limit = file_system_time(folder) - older_than
     for draft in folder.glob(f".*{_DRAFT_SUFFIX}"):
         with contextlib.suppress(OSError):
-            if draft.stat().st_mtime < limit:
+            if draft.stat().st_mtime <= limit:
                 draft.unlink()
+
+
+def file_system_time(folder: Path) -> float:
+    """Now (unix s) by the clock that stamps the files of a folder; on a shared disk that is its server's.
+
+    Times of files are to be compared with it, for this machine's own clock may differ. It is that one where
+    nothing can be written.
+    """
+    draft = draft_path(folder / "clock")
+    try:
+        draft.touch()
+        return draft.stat().st_mtime
+    except OSError:
+        return time.time()
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def write_error(path: Path, error: OSError) -> WriteError:

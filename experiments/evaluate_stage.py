@@ -6,6 +6,7 @@ from typing import Any
 
 from eval.evaluate import EvaluationStopped
 from eval.evaluate import evaluate as evaluate_policy
+from experiments.atomic_files import remove_old_drafts
 from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext, StageStopped
 from experiments.starting_policy import record_start
@@ -18,6 +19,8 @@ def evaluate(run: RunDirectory, config: dict[str, Any], context: StageContext) -
     eval.checkpoint.CheckpointError when the run is not trained, StageStopped after a stop request.
     """
     benchmark = context.stage.partition("-")[2]
+    # Of an attempt that was killed; nobody else writes there while this one holds the stage's lock.
+    remove_old_drafts(run.evaluation_path(benchmark), older_than=0.0)
     try:
         evaluate_policy(
             checkpoint=run.final_checkpoint,

@@ -18,10 +18,11 @@ import secrets
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.atomic_files import draft_path, write_error
+from experiments.atomic_files import draft_path, file_system_time, write_error
 
 STALE_AFTER = 120.0
 """Seconds without a touch after which the lock of another host counts as dead."""
@@ -95,13 +96,12 @@ def acquire(path: Path, stale_after: float = STALE_AFTER) -> Lock:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(json.dumps(dataclasses.asdict(lock.holder)), encoding="utf-8")
-        # The file system's own clock, which also stamps the touches of holders on other hosts.
         now = draft.stat().st_mtime
         while not _create(draft, path):
             held, touched = _read(path), _touched(path)
             if touched is None:
                 continue
-            if not _is_dead(held, touched, now, stale_after):
+            if not _is_dead(held, touched, lambda: now, stale_after):
                 raise LockHeld(path, held)
             if _take_over(draft, path, held, stale_after):
                 break
@@ -128,9 +128,9 @@ def acquire_within(path: Path, seconds: float, stale_after: float = STALE_AFTER)
 def live_holder(path: Path, stale_after: float = STALE_AFTER) -> Holder | None:
     """Who holds a lock now; None when nobody does or its holder is dead."""
     held, touched = _read(path), _touched(path)
-    if held is None or touched is None or _is_dead(held, touched, time.time(), stale_after):
+    if held is None or touched is None:
         return None
-    return held
+    return None if _is_dead(held, touched, lambda: file_system_time(path.parent), stale_after) else held
 
 
 def this_process() -> Holder:
@@ -195,10 +195,11 @@ def _take_over(draft: Path, path: Path, dead: Holder | None, stale_after: float)
         return True
 
 
-def _is_dead(holder: Holder | None, touched: float, now: float, stale_after: float) -> bool:
+def _is_dead(holder: Holder | None, touched: float, now: Callable[[], float], stale_after: float) -> bool:
+    """now: by the file system's own clock, which also stamps the touches of holders on other hosts."""
     if holder is not None and holder.host == socket.gethostname():
         return process_start(holder.pid) != holder.process_start
-    return now - touched > stale_after
+    return now() - touched > stale_after
 
 
 def _read(path: Path) -> Holder | None:

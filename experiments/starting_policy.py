@@ -13,7 +13,7 @@ from typing import Any
 from eval.datasets import load_questions
 from eval.evaluate import evaluate
 from experiments.atomic_files import draft_path
-from experiments.locks import LockHeld, acquire
+from experiments.locks import LockHeld, LockLost, acquire
 from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext
 from fastrl.rollouts import Question
@@ -38,17 +38,23 @@ def record_start(run: RunDirectory, config: Mapping[str, Any], benchmark: str, c
     if not policy.is_dir():
         return
     try:
-        with acquire(folder.with_name(f"{benchmark}.lock")):
+        with acquire(folder.with_name(f"{benchmark}.lock")) as lock:
+
+            def stop_requested() -> bool:
+                # Processes on other hosts take over what is not touched for a while.
+                lock.touch()
+                return context.stop_requested()
+
             evaluate(
                 checkpoint=policy,
                 benchmark=settings,
                 output=folder,
                 seed=_SEED,
-                stop_requested=context.stop_requested,
+                stop_requested=stop_requested,
                 announce=lambda line: context.announce(f"before training: {line}"),
             )
             _write_questions(folder / "questions.parquet", questions)
-    except LockHeld:
+    except (LockHeld, LockLost):
         return
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from eval.datasets import load_questions, split_record
 from eval.rewards import build_reward
+from experiments.atomic_files import remove_old_drafts
 from experiments.policies.prepare import prepare_policy
 from experiments.provenance import write_provenance
 from experiments.run_directory import RunDirectory
@@ -31,6 +32,8 @@ def train(run: RunDirectory, config: dict[str, Any], context: StageContext) -> N
     Writes steps.jsonl, provenance.json and checkpoints, and recorded rollouts when the settings ask for them.
     Raises StageStopped after a stop request, with a checkpoint of the last step.
     """
+    # Of an attempt that was killed; nobody else writes there while this one holds the stage's lock.
+    remove_old_drafts(run.rollouts, older_than=0.0)
     if config["engine"]["name"] in EASYR1_ENGINES:
         from experiments.easyr1_training import train_on_easyr1
 

@@ -16,6 +16,8 @@ from slurm.ledger import newest, submissions
 from slurm.queue import ACTIVE
 
 _POLL_SECONDS = 2.0
+_FORGOTTEN = "Invalid job id"
+"""What `squeue` says of a job that ended long ago."""
 
 
 def main(arguments: list[str]) -> int:
@@ -24,22 +26,23 @@ def main(arguments: list[str]) -> int:
     task = str(newest(submissions(root), {})[run_id, "train"].task)
     while True:
         # Looked at in this order, the last step of a short training is never missed.
-        active = _is_active(task)
+        ended = _has_ended(task)
         if any(record["step"] >= 1 for record in run.steps()):
             print("the canary has finished a training step", flush=True)
             return 0
-        if not active:
+        if ended:
             print("the canary ended before its first step; what waits for it is cancelled", flush=True)
             return 1
         time.sleep(_POLL_SECONDS)
 
 
-def _is_active(task: str) -> bool:
+def _has_ended(task: str) -> bool:
+    """Whether Slurm says so. While it gives no answer the job may be alive; the walltime bounds the wait."""
     try:
         states = call(["squeue", "-h", "-r", "-j", task, "-o", "%T"]).split()
-    except SlurmError:
-        return False
-    return any(state in ACTIVE for state in states)
+    except SlurmError as error:
+        return _FORGOTTEN in error.what
+    return not any(state in ACTIVE for state in states)
 
 
 if __name__ == "__main__":

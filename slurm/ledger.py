@@ -18,12 +18,14 @@ from typing import Any
 
 from experiments.atomic_files import write_file, write_json
 from experiments.errors import UserError
+from experiments.locks import acquire_within
 from slurm.queue import TaskId
 
 SCHEMA = 1
 REPORT = "report"
 """The stage name of the job that writes a study's report; it belongs to no run."""
 
+_LOCK_SECONDS = 60.0
 _NUMBERED = re.compile(r"(?P<number>\d+)-\d{8}-\d{6}-[0-9a-f]{8}$")
 
 
@@ -154,9 +156,10 @@ def submissions(root: Path) -> Iterator[Submission]:
 
 
 def mark_cancelled(submission: Submission, tasks: list[TaskId]) -> None:
-    """Remember that tasks were cancelled on request."""
-    names = sorted({*_cancelled(submission.folder), *map(str, tasks)})
-    write_json(submission.folder / "cancelled.json", {"tasks": names})
+    """Remember that tasks were cancelled on request. Raises LockHeld, WriteError."""
+    with acquire_within(submission.folder / "cancelled.lock", _LOCK_SECONDS):
+        names = sorted({*_cancelled(submission.folder), *map(str, tasks)})
+        write_json(submission.folder / "cancelled.json", {"tasks": names})
 
 
 def newest(sent: Iterable[Submission], comments: Mapping[str, str]) -> dict[tuple[str, str], Submitted]:

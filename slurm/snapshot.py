@@ -25,21 +25,22 @@ def snapshot_code(root: Path, project: Path = _PROJECT) -> Path:
     if (project / SNAPSHOT_RECORD).is_file():
         # The code that submits is a snapshot itself.
         return project
-    files = sorted(_files(project))
+    # Read once: a file that is edited meanwhile must not be copied under the digest of what it was.
+    files = {file.relative_to(project): file.read_bytes() for file in sorted(_files(project))}
     commit = _commit(project)
     digest = hashlib.sha256(f"{commit}\0".encode())
-    for file in files:
-        digest.update(f"{file.relative_to(project)}\0".encode())
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    for name, content in files.items():
+        digest.update(f"{name}\0".encode())
+        digest.update(hashlib.sha256(content).digest())
     folder = slurm_folder(root) / "code" / digest.hexdigest()[:16]
     if folder.is_dir():
         return folder
     draft = draft_path(folder)
     try:
-        for file in files:
-            target = draft / file.relative_to(project)
+        for name, content in files.items():
+            target = draft / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target)
+            target.write_bytes(content)
         _describe(draft, project, commit)
         try:
             draft.rename(folder)

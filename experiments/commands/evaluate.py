@@ -31,8 +31,8 @@ _OPTION_GROUPS = ("openai", "replay", "vllm", "vllm-vlm")
 class Target:
     """What is evaluated, and where its results go.
 
-    checkpoint: a folder, None for a server or a file. locks: a lock file for each benchmark, none for a
-    checkpoint that is no run's.
+    checkpoint: a folder, None for a server or a file. locks: a lock file for each benchmark; of a run's own
+    results it is the stage's.
     """
 
     checkpoint: Path | None
@@ -63,7 +63,7 @@ def execute(arguments: Namespace) -> int:
             locks = [stack.enter_context(acquire(path)) for path in target.locks]
         except LockHeld as held:
             raise UserError(
-                f"The run is being evaluated already: {held}.", str(held.path), "wait for it", 1
+                f"It is being evaluated already: {held}.", str(held.path), "wait for it", 1
             ) from None
 
         def alive() -> bool:
@@ -144,15 +144,23 @@ def _target(own: Mapping[str, str], names: Sequence[str], benchmarks: Mapping[st
         options = benchmarks[names[0]]["lm_options"]
         source = options.get("model") or Path(options["outputs"]).name
         folder = where or root / "evaluations" / _file_name(source, str(sorted(options.items())))
-        return Target(None, {name: folder / name for name in names}, (), seed or 0)
+        outputs = {name: folder / name for name in names}
+        return Target(None, outputs, _beside(outputs), seed or 0)
     checkpoint = Path(named).expanduser()
     run = RunDirectory(root / "runs" / named)
     if not checkpoint.is_dir() and run.config_path.is_file():
         outputs = {name: where / name if where else run.evaluation_path(name) for name in names}
-        locks = tuple(run.lock_path(f"evaluate-{name}") for name in names) if where is None else ()
+        own_locks = tuple(run.lock_path(f"evaluate-{name}") for name in names)
+        locks = own_locks if where is None else _beside(outputs)
         return Target(run.final_checkpoint, outputs, locks, run.config()["seed"] if seed is None else seed)
     folder = where or root / "evaluations" / _file_name(checkpoint.resolve().name, str(checkpoint.resolve()))
-    return Target(checkpoint, {name: folder / name for name in names}, (), seed or 0)
+    outputs = {name: folder / name for name in names}
+    return Target(checkpoint, outputs, _beside(outputs), seed or 0)
+
+
+def _beside(outputs: Mapping[str, Path]) -> tuple[Path, ...]:
+    """Lock files beside the folders of results."""
+    return tuple(folder.with_name(f"{folder.name}.lock") for folder in outputs.values())
 
 
 def _seed(text: str) -> int:

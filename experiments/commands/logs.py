@@ -45,11 +45,14 @@ def execute(arguments: Namespace) -> int:
     while True:
         # Asked before reading: what was printed until then is shown for certain.
         entry = run.status().get(stage)
-        for path in (run.attempt_path(stage, attempt) / name for name in _LOGS):
-            _print_new(path, shown)
+        # Attempts may have come and gone since the last look.
+        last = attempt if arguments.attempt or entry is None else max(attempt, entry.attempt)
+        for number in range(attempt, last + 1):
+            for path in (run.attempt_path(stage, number) / name for name in _LOGS):
+                _print_new(path, shown)
         if not arguments.follow or arguments.attempt or entry is None or entry.state in ("done", "failed"):
             break
-        attempt = max(attempt, entry.attempt)
+        attempt = last
         time.sleep(_POLL_SECONDS)
     if entry is not None:
         print(f"== {run.run_id} {stage}: {entry.state}, attempt {entry.attempt}", file=sys.stderr)

@@ -33,7 +33,7 @@ class CostProfile:
 
 def named_profile(name: str) -> CostProfile:
     """A profile by name. Raises UserError when there is none."""
-    names = [path.stem for path in _FOLDER.glob("*.yaml")]
+    names = sorted(path.stem for path in _FOLDER.glob("*.yaml"))
     if name not in names:
         raise UserError(
             f'There is no cost profile "{name}".',

@@ -54,7 +54,7 @@ class Columns:
 
 def named_format(name: str, columns: Mapping[str, str]) -> RolloutFormat:
     """A format of `conf/replay/format/` with some fields read from other columns. Raises UserError."""
-    names = [path.stem for path in _FOLDER.glob("*.yaml")]
+    names = sorted(path.stem for path in _FOLDER.glob("*.yaml"))
     if name not in names:
         raise UserError(
             f'There is no rollout format "{name}".',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import shutil
@@ -12,7 +13,7 @@ from typing import Any
 
 from experiments.atomic_files import write_error
 from experiments.identity import canonical_json
-from experiments.locks import Lock, LockHeld, acquire
+from experiments.locks import Lock, LockHeld, LockLost, acquire
 
 BUILD_VERSION = 1
 """Part of a built policy's cache key: raise it when a builder gives other weights for the same settings."""
@@ -36,11 +37,11 @@ def prepare_policy(
         path: str = model_config["path"]
         return path
     folder = models / f"{model_config['name']}-{_build_digest(model_config, dataset_config)}"
-    if folder.is_dir():
-        return folder
-    with _building(folder, announce) as lock:
-        if not folder.is_dir():
-            _build(model_config, dataset_config, folder, lock, announce)
+    while not folder.is_dir():
+        # A builder that was held up for so long that another one took over waits for that one.
+        with contextlib.suppress(LockLost), _building(folder, announce) as lock:
+            if not folder.is_dir():
+                _build(model_config, dataset_config, folder, lock, announce)
     return folder
 
 
@@ -80,11 +81,14 @@ def _build(
         announce(line)
 
     builder = importlib.import_module(f"experiments.policies.{model_config['builder']}")
-    draft = folder.with_name(f"{folder.name}.building")
+    # Named by the lock's token: one that has lost its lock must not touch the draft of the next.
+    draft = folder.with_name(f"{folder.name}.{lock.holder.token}.building")
     try:
-        shutil.rmtree(draft, ignore_errors=True)
+        for left in folder.parent.glob(f"{folder.name}.*building"):
+            shutil.rmtree(left, ignore_errors=True)
         draft.mkdir(parents=True)
         builder.build(model_config, dataset_config, draft, announce_and_touch)
+        lock.touch()
         draft.replace(folder)
     except OSError as error:
         raise write_error(folder, error) from error

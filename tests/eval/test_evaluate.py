@@ -287,6 +287,22 @@ def test_a_nan_is_not_written(evaluated: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_writers_of_one_record_with_one_process_id_as_on_two_machines_do_not_mix(
+    evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, path, rename = read_results(evaluated / "results.json"), tmp_path / "results.json", Path.replace
+
+    def rename_late(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", rename)
+        write_results(path, {**results, "seed": 1})
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", rename_late)
+    write_results(path, results)
+    assert read_results(path) == results
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_record_of_another_schema_is_refused(evaluated: Path, tmp_path: Path) -> None:
     results = read_results(evaluated / "results.json")
     write_results(tmp_path / "results.json", {**results, "schema": 2})

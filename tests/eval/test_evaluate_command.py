@@ -12,6 +12,7 @@ from tiny_policy import build_tiny_policy
 
 from eval.results import read_results
 from experiments.cli import main
+from experiments.locks import acquire
 
 ONE_SAMPLE = ["~decodings.t1", "truncation_alarm=1.0"]
 
@@ -49,6 +50,18 @@ def test_recorded_outputs_are_scored_and_recorded(
     assert results["data"]["files"].keys() == {"test.jsonl"} and results["data"]["rows"] == 3
     assert main(words) == 0  # again: nothing is evaluated twice
     assert "3 questions" not in capsys.readouterr().out
+
+
+def test_two_do_not_write_into_one_folder_at_once(
+    aime: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*aime, *replayed(tmp_path), f"output={tmp_path / 'out'}"]
+    with acquire(tmp_path / "out" / "aime24.lock"):
+        assert main(words) == 1
+        assert "It is being evaluated already" in capsys.readouterr().err
+        assert not (tmp_path / "out/aime24").exists()
+    assert main(words) == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["aime24"]
 
 
 def test_a_checkpoint_answers_two_benchmarks_into_the_results_folder(

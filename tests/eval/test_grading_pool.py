@@ -16,7 +16,7 @@ from adversarial_answers import N_ANSWERS, adversarial_answers
 from eval.grading.open_answers import OpenAnswerGrader
 from eval.grading.pool import MathVerifyPool, PoolSettings
 
-SETTINGS = PoolSettings(workers=1, seconds_per_pair=0.3, megabytes_per_worker=1024, pairs_per_process=50)
+SETTINGS = PoolSettings(workers=1, seconds_per_pair=0.6, megabytes_per_worker=1024, pairs_per_process=50)
 NEVER_ENDS = ("$12345$", "$9^{9^{9}}$")
 
 

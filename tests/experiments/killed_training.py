@@ -56,6 +56,11 @@ def main(root: Path, kills: int) -> None:
     rng = random.Random(3)
     for _ in range(kills):
         attempt(runs[1], killed_after=rng.uniform(0.05, 0.6) * took)
+        entry = runs[1].status().get("train")
+        if entry is not None and entry.state == "running":
+            # What a kill in the middle of writing leaves, whether or not this one came just then.
+            runs[1].rollouts.mkdir(exist_ok=True)
+            (runs[1].rollouts / ".step_3.parquet.0123abcd.draft").touch()
     attempt(runs[1], killed_after=None)
     print(json.dumps({"runs": [str(run.path) for run in runs], "packages": packages}))
 

@@ -111,7 +111,7 @@ def test_a_worker_killed_from_outside_is_replaced_and_nothing_is_lost(tmp_path: 
 
 
 def test_interrupting_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    study: dict[str, Any] = {"arms": 2, "seeds": 2, "steps": 30, "seconds": 0.05, "checkpoint_every": 100}
+    study: dict[str, Any] = {"arms": 2, "seeds": 2, "steps": 60, "seconds": 0.05, "checkpoint_every": 100}
     driver = start_driver(tmp_path, **study)
     runs = [run_of(tmp_path, config) for config in study_configs(**study)]
     while not any(run.steps() for run in runs):

@@ -100,6 +100,34 @@ def test_another_host_keeps_its_lock_as_long_as_it_touches_it(tmp_path: Path) ->
     acquire(path, stale_after=40).release()
 
 
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_the_clock_of_a_machine_says_nothing_of_a_holder_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    elsewhere = dataclasses.replace(dead_process(), host="another-host")
+    alive = write_lock(tmp_path / "alive.lock", elsewhere, seconds_ago=20)
+    dead = write_lock(tmp_path / "dead.lock", elsewhere, seconds_ago=200)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + ahead)
+    assert live_holder(alive) == elsewhere
+    assert live_holder(dead) is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alive.lock", "dead.lock"]
+
+
+def test_a_holder_is_told_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = dataclasses.replace(dead_process(), host="another-host")
+    path = write_lock(tmp_path / "train.lock", elsewhere, seconds_ago=20)
+
+    def read_only(self: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "touch", read_only)
+    assert live_holder(path) == elsewhere
+    assert live_holder(path, stale_after=10) is None
+
+
 def test_a_holder_whose_lock_was_taken_over_notices(tmp_path: Path) -> None:
     path = tmp_path / "train.lock"
     lock = acquire(path)
@@ -189,7 +217,7 @@ def test_of_many_takers_one_wins(tmp_path: Path, stale: bool) -> None:
 
 def _enter_and_leave(path: Path, log: Path, times: int) -> None:
     for _ in range(times):
-        with acquire_within(path, seconds=30):
+        with acquire_within(path, seconds=300):
             with log.open("a") as stream:
                 stream.write(f"in {os.getpid()}\n")
             time.sleep(0.001)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import json
 import random
@@ -10,6 +11,8 @@ import resource
 import signal
 import subprocess
 import sys
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from eval.datasets.laptop_geometry.out_of_domain_families import OUT_OF_DOMAIN_F
 from eval.datasets.laptop_geometry.problem import prompt
 from eval.datasets.laptop_geometry.teacher import teacher_response
 from experiments.errors import UserError
+from experiments.locks import this_process
 from experiments.policies.prepare import BUILD_VERSION, prepare_policy
 from experiments.policies.settings import LaptopLlama
 from experiments.policies.sft import Example, learning_rate, warm_up
@@ -36,17 +40,25 @@ ROOT = Path(__file__).parents[2]
 CONF = ROOT / "experiments/conf"
 PROBLEMS = [p for problems in (FAMILIES | OUT_OF_DOMAIN_FAMILIES).values() for p in problems()]
 
-# Prepares a policy when both of two processes are ready, and prints what it announces.
+# Prepares a policy when both of two processes are ready, and prints what it announces. The one that builds
+# goes on once the other waits for it.
 PREPARE = """
 import json, sys, time
 from pathlib import Path
 from experiments.policies import laptop_llama
 from experiments.policies.prepare import prepare_policy
 model, dataset, models, ready, others = json.loads(sys.argv[1])
+waiting = Path(models + ".waiting")
+def announce(line):
+    print(line, flush=True)
+    if line.startswith("waiting for"):
+        waiting.touch()
+    while others and line.startswith("tokenizer:") and not waiting.exists():
+        time.sleep(0.01)
 Path(ready).touch()
 while not all(Path(other).exists() for other in others):
     time.sleep(0.01)
-print(prepare_policy(model, dataset, Path(models), lambda line: print(line, flush=True)), flush=True)
+print(prepare_policy(model, dataset, Path(models), announce), flush=True)
 """
 
 
@@ -219,6 +231,33 @@ def test_a_killed_builder_leaves_nothing_that_passes_for_a_policy(tmp_path: Path
     folder = Path(prepare_policy(model_config(**sft), dataset_config(), tmp_path / "models", lambda _: None))
     assert AutoModelForCausalLM.from_pretrained(folder).num_parameters() > 0
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_builder_that_lost_its_lock_waits_for_the_next_and_leaves_its_draft_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"name": "slow", "label": "Slow", "kind": "built", "builder": "slow"}
+    next_one = dataclasses.replace(this_process(), host="another-host")
+    drafts: list[Path] = []
+
+    def build(model: Any, dataset: Any, draft: Path, announce: Callable[[str], None]) -> None:
+        """It is held up, and the next one takes its lock over, and a draft of its own."""
+        name = draft.name.split(".")[0]
+        (tmp_path / f"{name}.lock").write_text(json.dumps(dataclasses.asdict(next_one)))
+        drafts.append(tmp_path / f"{name}.{next_one.token}.building")
+        drafts[0].mkdir()
+        announce("tokenizer: late")
+
+    def finish(line: str) -> None:
+        assert line.startswith(f"waiting for {next_one}")
+        folder = tmp_path / drafts[0].name.split(".")[0]
+        drafts[0].rename(folder)
+        folder.with_name(f"{folder.name}.lock").unlink()
+
+    monkeypatch.setitem(sys.modules, "experiments.policies.slow", types.SimpleNamespace(build=build))
+    folder = Path(prepare_policy(config, dataset_config(), tmp_path, finish))
+    assert folder.is_dir()
+    assert not list(tmp_path.glob(f"{folder.name}.*building"))
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,17 @@ def test_drafts_of_killed_writers_are_swept_once_old(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
     remove_old_drafts(tmp_path, older_than=0)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_drafts_are_old_by_the_file_system_s_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    fresh, old = tmp_path / ".status.json.0123abcd.draft", tmp_path / ".status.json.4567abcd.draft"
+    fresh.touch()
+    old.touch()
+    now = time.time()
+    os.utime(old, (now - 700, now - 700))
+    monkeypatch.setattr(time, "time", lambda: now + ahead)
+    remove_old_drafts(tmp_path, older_than=600)
+    assert list(tmp_path.iterdir()) == [fresh]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,17 @@ from eval.datasets import load_questions
 from eval.datasets.laptop_figures.figure import HEIGHT, WIDTH
 from eval.datasets.laptop_figures.problem import FIGURES, PicturedProblem, caption
 from eval.datasets.laptop_geometry.teacher import teacher_response
+from experiments.atomic_files import write_json
+from experiments.compose import compose_cell
+from experiments.evaluate_stage import evaluate
 from experiments.policies.laptop_vision import GRID, figure_patches
 from experiments.policies.prepare import prepare_policy
 from experiments.policies.settings import LaptopVision
 from experiments.policies.sft import Example
 from experiments.policies.vision_sft import FigureExample, warm_up
+from experiments.run_directory import RunDirectory
+from experiments.stage_function import StageContext
+from experiments.starting_policy import record_start
 from fastrl.engines.reference.policy import load_policy
 from fastrl.engines.reference.qwen_processor import load_qwen_processor
 
@@ -156,3 +163,55 @@ def test_another_data_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="warmed up on laptop_figures and knows nothing of data set"):
         prepare_policy(model_config(), words, tmp_path, lambda line: None)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def evaluated_run(built: Path, root: Path) -> tuple[RunDirectory, dict[str, Any]]:
+    """A run that started from the built policy and has learnt nothing, to be evaluated on eight questions."""
+    few = "{train: 8, selection: 8, validation: 8, out_of_domain: 8}"
+    config = compose_cell(
+        [
+            *("model=laptop_qwen2_5_vl", "dataset=laptop_figures", "training=laptop_figures"),
+            *("engine=reference_vision", "method=grpo", "benchmark=[laptop_figures]"),
+            f"benchmarks.laptop_figures.dataset.splits.sizes={few}",
+            f"benchmarks.laptop_figures.dataset.root={root / 'data'}",
+            "benchmarks.laptop_figures.batch_size=4",
+            "benchmarks.laptop_figures.decodings={t1: {temperature: 1.0, samples: 2}}",
+            "benchmarks.laptop_figures.pass_k=[1,2]",
+        ]
+    )
+    run = RunDirectory.create(root, "run", config)
+    write_json(run.provenance_path, {"policy": built.name})
+    for place in (root / "models" / built.name, run.final_checkpoint):
+        place.parent.mkdir()
+        place.symlink_to(built)
+    return run, config
+
+
+def test_an_evaluation_sweeps_what_a_killed_one_was_writing(built: Path, tmp_path: Path) -> None:
+    run, config = evaluated_run(built, tmp_path)
+    left = run.evaluation_path("laptop_figures") / ".results.json.0123abcd.draft"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    context = StageContext("evaluate-laptop_figures", 2, lambda: False, lambda line: None)
+    evaluate(run, config, context)
+    assert sorted(path.name for path in left.parent.iterdir()) == ["results.json", "samples.parquet"]
+
+
+def test_the_record_of_a_start_keeps_its_lock_from_going_stale_however_long_it_takes(
+    built: Path, tmp_path: Path
+) -> None:
+    run, config = evaluated_run(built, tmp_path)
+    lock = tmp_path / "models" / f"{built.name}.start" / "laptop_figures.lock"
+    touched = []
+
+    def much_later() -> bool:
+        """The lock as it is when a batch begins, and long after it was touched."""
+        touched.append(lock.stat().st_mtime)
+        os.utime(lock, (1, 1))
+        return False
+
+    context = StageContext("evaluate-laptop_figures", 1, much_later, lambda line: None)
+    record_start(run, config, "laptop_figures", context)
+    assert len(touched) > 2 and 1.0 not in touched
+    assert not lock.exists()
+    assert (lock.with_suffix("") / "results.json").is_file()

@@ -41,8 +41,9 @@ ACCIDENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "process_killed": ("killed", {}),
     "exit_code": ("exit", {}),
     "job_killed": ("job_killed", {}),
-    "stalled": ("stall", {"stall_minutes": 0.3}),
-    "evaluation_stalled": ("evaluation_stall", {"stall_minutes": 0.3}),
+    # Longer than stages that do not stall take to start, all at once on a slow machine.
+    "stalled": ("stall", {"stall_minutes": 0.75}),
+    "evaluation_stalled": ("evaluation_stall", {"stall_minutes": 0.75}),
     "out_of_memory": ("memory", {"shapes.train.memory": "300M"}),
     "full_disk": ("full_disk", {}),
     "walltime": ("deaf", {"shapes.train.minutes": 1}),
@@ -142,7 +143,7 @@ OUTSIDE: dict[str, Callable[[str], object]] = {
         ("exit_code", "died", ("squeue", "sacct"), "job failed"),
         # The stage is told to save when its job's process is gone.
         ("job_killed", "preempted", ("status.json",), "job failed"),
-        ("stalled", "stalled", ("status.json",), "no new training step for 0.3 minutes"),
+        ("stalled", "stalled", ("status.json",), "no new training step for 0.75 minutes"),
         ("out_of_memory", "out_of_memory", ("squeue", "sacct", "job log"), ""),
         ("full_disk", "failed", ("status.json",), "no space left to write optimizer"),
         ("walltime", "timeout", ("squeue", "sacct"), "job timeout"),
@@ -164,7 +165,7 @@ def test_the_state_shown_after_an_accident(
 def test_an_evaluation_that_makes_no_progress_is_ended_too(story: Story) -> None:
     verdict = story.seen["evaluation_stalled"][EVALUATE].verdict
     assert (verdict.state, verdict.source) == ("stalled", "status.json")
-    assert "no new batch of responses for 0.3 minutes" in verdict.detail
+    assert "no new batch of responses for 0.75 minutes" in verdict.detail
 
 
 @pytest.mark.parametrize("name", ["exception", "process_killed", "out_of_memory", "walltime", "cancelled"])

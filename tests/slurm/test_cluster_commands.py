@@ -8,11 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rehearsal import EVALUATE, TRAIN, cell_config, expected_of, look, outcome_of, send, states, study, until
+from rehearsal import (
+    EVALUATE,
+    TRAIN,
+    cell_config,
+    expected_of,
+    look,
+    outcome_of,
+    run_of,
+    send,
+    states,
+    study,
+    until,
+)
 
 from experiments.cli import main
 from experiments.plan import write_plan
 from experiments.run_directory import RunDirectory
+from experiments.status import StageStatus, State, write_entry
 from experiments.step_log import append_step
 from slurm.cancel import cancel
 from slurm.doctor.site import site_checks
@@ -61,6 +74,27 @@ def test_logs_of_a_run_that_has_not_started(planned: Path, capsys: pytest.Captur
     assert main(["logs", "grpo", f"paths.root={planned}"]) == 2
     assert "2 runs begin" in capsys.readouterr().err
     assert main(["logs", "nobody", f"paths.root={planned}"]) == 2
+
+
+def test_logs_show_every_attempt_that_came_and_went_between_two_looks(
+    planned: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory(sorted((planned / "runs").iterdir())[0])
+
+    def attempt(number: int, state: State) -> None:
+        run.attempt_path(TRAIN, number).mkdir(parents=True)
+        (run.attempt_path(TRAIN, number) / "stdout.log").write_text(f"attempt {number} speaks\n")
+        entry = StageStatus(state, number, 0.0, 0.0, "node1", 7, None, None)
+        write_entry(run.status_path, TRAIN, entry)
+
+    def pause(seconds: float) -> None:
+        attempt(2, "preempted")
+        attempt(3, "done")
+
+    attempt(1, "preempted")
+    monkeypatch.setattr("experiments.commands.logs.time.sleep", pause)
+    assert main(["logs", run.run_id, "-f", f"paths.root={planned}"]) == 0
+    assert capsys.readouterr().out == "".join(f"attempt {number} speaks\n" for number in (1, 2, 3))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +165,9 @@ def test_logs_follow_a_job_and_cancel_ends_it(
     send(tmp_path, configs)
     waiting, other = by_id
     until(lambda: states(look(tmp_path, configs))[1] == {TRAIN: "done", EVALUATE: "done"}, "one cell done")
-    until(lambda: states(look(tmp_path, configs))[0][TRAIN] == "running", "the other one running")
+    # A job that is cancelled before its stage has begun leaves the first attempt, and its wait, to the next.
+    until(lambda: len(run_of(tmp_path, configs[0]).steps()) >= 3, "the other one at its wait")
+    assert states(look(tmp_path, configs))[0][TRAIN] == "running"
     assert main(["logs", other, "--stage", TRAIN, "-f", f"paths.root={tmp_path}"]) == 0
     assert "counted step 6" in capsys.readouterr().out
     assert main(["cancel", waiting, f"paths.root={tmp_path}"]) == 0

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import multiprocessing
 import random
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from slurm.ledger import JobArray, StageTask, Submission, new_folder, newest, submissions, write_submission
+from experiments.atomic_files import write_json
+from slurm.ledger import (
+    JobArray,
+    StageTask,
+    Submission,
+    mark_cancelled,
+    new_folder,
+    newest,
+    submissions,
+    write_submission,
+)
 from slurm.queue import TaskId
 
 
@@ -61,3 +76,25 @@ def test_a_name_does_not_come_back_when_the_newest_folder_was_moved_away(tmp_pat
         names.add(moved.folder.name)
         moved.folder.rename(tmp_path / moved.folder.name)
     assert len(names) == 20
+
+
+def test_of_many_who_cancel_at_once_none_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_slowly(path: Path, record: Mapping[str, Any]) -> None:
+        """Widen the gap between reading and writing."""
+        time.sleep(0.02)
+        write_json(path, record)
+
+    monkeypatch.setattr("slurm.ledger.write_json", write_slowly)
+    submission = sent(tmp_path, "7")
+    context = multiprocessing.get_context("fork")
+    tasks = [TaskId("7", index) for index in range(12)]
+    users = [context.Process(target=mark_cancelled, args=(submission, [task])) for task in tasks]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    record = json.loads((submission.folder / "cancelled.json").read_text())
+    assert record == {"tasks": sorted(map(str, tasks))}
+    assert not (submission.folder / "cancelled.lock").exists()

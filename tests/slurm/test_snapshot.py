@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.atomic_files import draft_path
 from slurm.snapshot import PACKAGES, snapshot_code
 
 
@@ -47,6 +48,23 @@ def test_a_snapshot_is_of_the_commit_and_stays_when_the_checkout_changes(
     assert (changed / "slurm" / "new.py").read_text() == "new = True\n"
     assert json.loads((changed / "snapshot.json").read_text())["dirty"] is True
     assert "+changed = True" in (changed / "uncommitted.patch").read_text()
+
+
+def test_a_file_that_is_edited_meanwhile_is_copied_as_it_was_digested(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited = project / "slurm" / "__init__.py"
+    before = edited.read_text()
+
+    def edit_first(path: Path) -> Path:
+        edited.write_text("changed = True\n")
+        return draft_path(path)
+
+    monkeypatch.setattr("slurm.snapshot.draft_path", edit_first)
+    folder = snapshot_code(tmp_path, project)
+    assert (folder / "slurm" / "__init__.py").read_text() == before
+    edited.write_text(before)
+    assert snapshot_code(tmp_path, project) == folder
 
 
 def test_code_without_a_checkout_is_copied_too(project: Path, tmp_path: Path) -> None:

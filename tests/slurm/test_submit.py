@@ -35,7 +35,7 @@ HELD = {"extra": {"begin": "now+1hour"}}
 def test_a_study_is_sent_as_arrays_that_wait_for_each_other_and_ends_by_itself(
     cluster: None, tmp_path: Path
 ) -> None:
-    configs = [cell_config(seed) for seed in range(3)]
+    configs = [cell_config(seed, changes=HELD) for seed in range(3)]
     outcome = send(tmp_path, configs)
     train, evaluate, report = (sent.array for sent in outcome.arrays)
     assert [len(array.tasks) for array in (train, evaluate, report)] == [3, 3, 1]
@@ -44,6 +44,8 @@ def test_a_study_is_sent_as_arrays_that_wait_for_each_other_and_ends_by_itself(
     again = send(tmp_path, configs)
     assert again.arrays == ()
     assert len(again.decision.joined) == 6
+    for array in (train, evaluate, report):
+        call(["scontrol", "update", f"jobid={array.job_id}", "starttime=now"])
     until(lambda: states(look(tmp_path, configs)) == [DONE] * 3, "the study done")
     for config in configs:
         assert outcome_of(tmp_path, config) == expected_of(config)

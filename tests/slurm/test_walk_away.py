@@ -91,7 +91,8 @@ def test_a_study_with_accidents_comes_to_the_tables_of_an_undisturbed_one(
 
     def steps_of(attempt: int, least: int) -> bool:
         entry = run.status().get("train")
-        return entry is not None and entry.attempt == attempt and len(run.steps()) > least
+        running = entry is not None and (entry.attempt, entry.state) == (attempt, "running")
+        return running and len(run.steps()) > least
 
     until(lambda: steps_of(1, 1), "the training at step 2", seconds=300.0)
     os.kill(run.status()["train"].pid, signal.SIGKILL)
@@ -102,8 +103,9 @@ def test_a_study_with_accidents_comes_to_the_tables_of_an_undisturbed_one(
     assert "1 ended badly" in capsys.readouterr().out
     before = len(run.steps())
     assert main(["submit", *words(root), "--retry", "lost"]) == 0
-    until(lambda: steps_of(2, before), "a step of the second attempt", seconds=300.0)
+    # Asked before the training starts, which does not wait for the answer.
     (cell,) = record(root, capsys)["cells"]
+    until(lambda: steps_of(2, before), "a step of the second attempt", seconds=300.0)
     call(["scancel", cell["stages"]["train"]["job_id"]])
     until(lambda: states(root, capsys) == ["cancelled", "skipped"], "the training cancelled")
     assert main(["submit", *words(root)]) == 0
