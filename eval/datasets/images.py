@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from eval.datasets.records import DataError
@@ -21,8 +22,8 @@ _ROW_GROUPS = 2
 class LazyImage(Image.Image):
     """An RGB image that reads its file whenever its pixels are needed and keeps none of them.
 
-    Transparent pixels become white. Size and pixels raise DataError, naming the image, when it cannot be
-    read.
+    Transparent pixels become white, and greys of 16 bits those of 8. Size and pixels raise DataError, naming
+    the image, when it cannot be read.
     """
 
     def __init__(self, source: str) -> None:
@@ -61,9 +62,13 @@ class LazyImage(Image.Image):
     def _opened(self) -> Image.Image:
         try:
             return Image.open(io.BytesIO(image_bytes(self.source)))
+        except DataError:
+            raise
+        except Image.DecompressionBombError as error:
+            raise DataError(
+                f"the image {self.source} cannot be read: {error}; scale it down, or leave its question out"
+            ) from error
         except (OSError, ValueError) as error:
-            if isinstance(error, DataError):
-                raise
             raise DataError(
                 f"the image {self.source} cannot be read: {reason_of(error)}; fetch it again"
             ) from error
@@ -73,11 +78,24 @@ class LazyImage(Image.Image):
             with self._opened() as image:
                 if image.mode == "RGB":
                     return image.copy()
+                if image.mode.startswith("I;16"):  # Pillow would cut what is above 255 to white
+                    return _of_16_bits(image).convert("RGB")
+                if image.mode in ("I", "F"):
+                    raise DataError(
+                        f"the image {self.source} has pixels of 32 bits (mode {image.mode}), and nothing "
+                        "says which is white; save it with 8 bits a channel"
+                    )
                 opaque = image.convert("RGBA")
                 white = Image.new("RGBA", opaque.size, (255, 255, 255, 255))
                 return Image.alpha_composite(white, opaque).convert("RGB")
         except (OSError, SyntaxError) as error:
             raise DataError(f"the image {self.source} cannot be decoded: {error}; fetch it again") from error
+
+
+def _of_16_bits(image: Image.Image) -> Image.Image:
+    """A grey image of 16 bits with the upper 8 of them."""
+    values = np.frombuffer(image.convert("I").tobytes(), dtype=np.int32)
+    return Image.frombytes("L", image.size, (values >> 8).astype(np.uint8).tobytes())
 
 
 def image_bytes(source: str) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from tiny_vision_policies import mixed_questions
 from torch import Tensor
@@ -24,15 +27,21 @@ def plain_inputs(policy: Policy, number: int, response: list[int]) -> dict[str, 
     inputs = dict(processor(text=[text], return_tensors="pt", **images))
     for name, value in (("input_ids", response), ("attention_mask", [1] * len(response))):
         inputs[name] = torch.cat([inputs[name], torch.tensor([value], dtype=torch.long)], 1)
-    if "mm_token_type_ids" in inputs:
-        types = inputs["mm_token_type_ids"]
-        inputs["mm_token_type_ids"] = torch.cat([types, types.new_zeros(1, len(response))], 1)
+    for name in {"mm_token_type_ids", "token_type_ids"} & inputs.keys():
+        inputs[name] = torch.cat([inputs[name], inputs[name].new_zeros(1, len(response))], 1)
     return inputs
 
 
-def plain_logprobs(policy: Policy, number: int, response: list[int], temperature: float = 1.0) -> Tensor:
-    """(L,) of the response's tokens by the model's own forward pass over one sequence."""
+def plain_logprobs(
+    policy: Policy,
+    number: int,
+    response: list[int],
+    temperature: float = 1.0,
+    change: Callable[[dict[str, Any]], Any] = lambda inputs: None,
+) -> Tensor:
+    """(L,) of the response's tokens by the model's own forward pass over one sequence, its inputs changed."""
     policy.model.base_model.rope_deltas = None
     inputs = plain_inputs(policy, number, response)
+    change(inputs)
     logits = policy.model(**inputs).logits[0, -len(response) - 1 : -1] / temperature
     return logits.log_softmax(-1).gather(1, torch.tensor(response)[:, None]).squeeze(1)  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from decoded_logits import decoded_logits
 from tiny_policies import ARCHITECTURES, tiny_model, tiny_policy
 from torch import Tensor
 
@@ -61,18 +62,8 @@ def test_the_fast_decoder_gives_the_models_logits(architecture: str) -> None:
     policy = tiny_policy(architecture)
     assert is_plain_llama(policy.model)
     ids, mask = left_padded(PROMPTS, policy.pad_id, policy.device)
-    decoders = [LlamaDecoder(policy.model, 8), CachedDecoder(policy.model, 8)]
-    tokens = torch.randint(2, 20, (8, 2 * len(PROMPTS)), generator=generator())
-    with torch.no_grad():
-        steps = [[decoder.prefill(ids, mask)] for decoder in decoders]
-        for decoder, logits in zip(decoders, steps, strict=True):
-            decoder.repeat(2)
-            for position in range(3):
-                logits.append(decoder.step(tokens[position]))
-            rows = torch.tensor([7, 0, 4, 9])
-            decoder.select(rows)
-            for position in range(3, 8):
-                logits.append(decoder.step(tokens[position, rows]))
+    decoders = LlamaDecoder(policy.model, 8), CachedDecoder(policy.model, 8)
+    steps = [decoded_logits(decoder, ids, mask) for decoder in decoders]
     for fast, reference in zip(*steps, strict=True):
         torch.testing.assert_close(fast, reference, rtol=1e-5, atol=1e-5)
 

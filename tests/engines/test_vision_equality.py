@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
+from decoded_logits import decoded_logits
 from plain_vision import plain_inputs, plain_logprobs
 from tiny_vision_policies import VISION_ARCHITECTURES, mixed_questions, tiny_vision_policy
 
@@ -27,13 +26,13 @@ from fastrl.engines.reference.sampler import Responses, sample
 
 Seeing = dict[str, Policy]
 RESPONSES = [[7, 8, 1], [1], [], [10, 11, 12, 13, 14, 1], [4, 4]]
-PATHS = ["qwen", "qwen, any architecture", "llava", "idefics"]
+PATHS = ["qwen", "qwen, any architecture", "qwen3", "llava", "idefics", "gemma"]
 
 
 @pytest.fixture(scope="module")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> Seeing:
     folder = tmp_path_factory.mktemp("policies")
-    return {name: tiny_vision_policy(folder / name, name) for name in VISION_ARCHITECTURES}
+    return {name: tiny_vision_policy(folder / name, name) for name in [*VISION_ARCHITECTURES, "qwen3"]}
 
 
 @pytest.fixture(params=PATHS)
@@ -147,19 +146,9 @@ def test_the_fast_decoder_gives_the_models_logits(policies: Seeing) -> None:
     assert is_plain_llama(policy.model) and policy.vision is not None
     prompts = prompts_of(policy)
     ids, mask = left_padded(prompts, policy.pad_id, policy.device)
-    decoders: list[Any] = [LlamaDecoder(policy.model, 8), CachedDecoder(policy.model, 8)]
-    tokens = torch.randint(2, 20, (8, 2 * len(prompts)), generator=torch.Generator().manual_seed(1))
+    decoders = LlamaDecoder(policy.model, 8), CachedDecoder(policy.model, 8)
     placed = policy.vision.features.place(prompts, ids.shape[1], left_padded=True)
-    with torch.no_grad():
-        steps = [[decoder.prefill(ids, mask, placed)] for decoder in decoders]
-        for decoder, logits in zip(decoders, steps, strict=True):
-            decoder.repeat(2)
-            for position in range(3):
-                logits.append(decoder.step(tokens[position]))
-            rows = torch.tensor([7, 0, 4, 9])
-            decoder.select(rows)
-            for position in range(3, 8):
-                logits.append(decoder.step(tokens[position, rows]))
+    steps = [decoded_logits(decoder, ids, mask, placed) for decoder in decoders]
     for fast, reference in zip(*steps, strict=True):
         torch.testing.assert_close(fast, reference, rtol=1e-5, atol=1e-5)
 
@@ -179,6 +168,9 @@ def test_an_image_token_that_the_policy_samples_is_no_piece_of_an_image(policy: 
         policy.device,
     )
     scored = score(make_scorer(policy.model, policy.vision.features), sequences, 1.0, 100)
+    never_seen = make_scorer(policy.model, ImageFeatures(policy.model, constant=False, cache_bytes=0))
+    imageless = score(never_seen, sequences.take(torch.tensor([4])), 1.0, 1)[0]
+    torch.testing.assert_close(scored[4, :2], imageless, rtol=0, atol=1e-5)
     ids, mask = left_padded(prompts, policy.pad_id, policy.device)
     decoder = sampler.make_decoder(policy.model, 3)
     with torch.no_grad():

@@ -98,7 +98,7 @@ def test_fastrl_with_tau_zero_and_a_fixed_schedule_is_grpo_bit_for_bit(
     assert same_weights(tmp_path / "grpo", tmp_path / "fastrl")
 
 
-@pytest.mark.parametrize("architecture", ["llava", "idefics"])
+@pytest.mark.parametrize("architecture", ["llava", "idefics", "gemma"])
 def test_other_architectures_train(architecture: str, tmp_path: Path) -> None:
     start = save_tiny_vision_policy(tmp_path / "start", architecture)
     seen = Recorder()

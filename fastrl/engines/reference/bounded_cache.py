@@ -29,9 +29,10 @@ class BoundedCache(Generic[Value]):
         return entry[0]
 
     def put(self, key: Hashable, value: Value, size: int) -> None:
-        """Keep a value of `size` bytes under a key that has none."""
+        """Keep a value of `size` bytes, in place of the one that the key may have."""
+        _, replaced = self._values.pop(key, (value, 0))
         self._values[key] = (value, size)
-        self._used += size
+        self._used += size - replaced
         while self._used > self._max_bytes:
             _, (_, freed) = self._values.popitem(last=False)
             self._used -= freed

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from fastrl.engines.reference.image_prompts import PlacedPrompts
+from fastrl.engines.reference.policy_error import PolicyError
 
 
 class Decoder(Protocol):
@@ -39,7 +40,10 @@ class Decoder(Protocol):
 
 
 class CachedDecoder:
-    """A `Decoder` over the model's own forward pass and transformers' dynamic cache."""
+    """A `Decoder` over the model's own forward pass and transformers' dynamic cache.
+
+    `prefill` raises PolicyError for a model that keeps anything but keys and values.
+    """
 
     def __init__(self, model: Any, max_tokens: int) -> None:
         del max_tokens  # the dynamic cache grows as needed
@@ -51,6 +55,12 @@ class CachedDecoder:
 
     def prefill(self, ids: Tensor, mask: Tensor, images: PlacedPrompts | None = None) -> Tensor:
         self._cache = DynamicCache(config=self._model.config)
+        for layer in self._cache.layers:
+            if not hasattr(layer, "batch_repeat_interleave"):  # such as a linear attention's running sum
+                raise PolicyError(
+                    f"{type(self._model).__name__} keeps a {type(layer).__name__} of what it has read, which "
+                    "cannot be shared by the responses to a prompt; train it with engine=easyr1"
+                )
         self._mask = mask
         if images is None:
             self._next = mask.sum(1)

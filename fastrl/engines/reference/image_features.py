@@ -59,6 +59,7 @@ class ImageFeatures:
         self._image_token = image_token_id(model)
         self._embedding = model.get_input_embeddings()
         self._kept: BoundedCache[Features] = BoundedCache(cache_bytes)
+        self._in_parts = True  # whether the tower gives a tensor for each image, or one for all
 
     def of(self, prompts: Sequence[ImagePrompt]) -> dict[Hashable, Features]:
         """The features of each distinct prompt that has images."""
@@ -73,6 +74,13 @@ class ImageFeatures:
             for part in parts:
                 features.update(zip((prompt.key for prompt in part), self._tower(part), strict=True))
         return features
+
+    def follow_training(self, prompt: ImagePrompt) -> bool:
+        """Whether constant features of a prompt's images depend on a parameter that requires a gradient."""
+        with torch.enable_grad():
+            (features,) = self._tower([prompt])
+        self._keep(prompt, tuple(part.detach() for part in features))
+        return any(part.requires_grad for part in features)
 
     def place(
         self,
@@ -93,11 +101,13 @@ class ImageFeatures:
         if tokens is not None:
             rows = self._with_sampled(prompts, known, tokens)
         weight = self._embedding.weight
-        return placed(prompts, width, left_padded, _outputs(rows), weight.device)
+        return placed(prompts, width, left_padded, _outputs(rows, self._in_parts), weight.device)
 
     def _with_sampled(
         self, prompts: Sequence[ImagePrompt], features: FeaturesOf, tokens: Tensor
     ) -> list[Features]:
+        if not features:  # no image at all: the model embeds every token by itself
+            return []
         counts = (tokens == self._image_token).sum(1).tolist()
         rows = []
         for prompt, count in zip(prompts, counts, strict=True):
@@ -105,7 +115,7 @@ class ImageFeatures:
                 rows.append(features[prompt.key])
             if sampled := count - prompt.image_tokens:
                 own = self._embedding(tokens.new_full((sampled,), self._image_token))
-                deeper = next(iter(features.values()))[1:] if features else ()
+                deeper = next(iter(features.values()))[1:]
                 rows.append((own, *(layer.new_zeros(sampled, layer.shape[1]) for layer in deeper)))
         return rows
 
@@ -114,8 +124,12 @@ class ImageFeatures:
         if known is None:
             with torch.no_grad():
                 (known,) = self._tower([prompt])
-            self._kept.put(prompt.key, known, sum(part.numel() * part.element_size() for part in known))
+            self._keep(prompt, known)
         return known
+
+    def _keep(self, prompt: ImagePrompt, features: Features) -> None:
+        size = sum(part.numel() * part.element_size() for part in features)
+        self._kept.put(prompt.key, features, size)
 
     def _tower(self, prompts: Sequence[ImagePrompt]) -> list[Features]:
         device = self._embedding.weight.device
@@ -128,6 +142,7 @@ class ImageFeatures:
             layers = [self._own_tower.features(pixels["pixel_values"], pixels["image_grid_thw"])]
         else:
             output = self._base.get_image_features(**pixels, return_dict=True)
+            self._in_parts = not isinstance(output.pooler_output, Tensor)
             layers = [output.pooler_output, *(getattr(output, "deepstack_features", None) or [])]
         counts = [prompt.image_tokens for prompt in prompts]
         joined = [_rows(layer) for layer in layers]
@@ -152,12 +167,12 @@ def _rows(features: Tensor | Sequence[Tensor]) -> Tensor:
     return torch.cat([part.flatten(0, -2) for part in parts])
 
 
-def _outputs(rows: Sequence[Features]) -> Any:
-    """What a forward pass takes for ready features: an output of its tower."""
+def _outputs(rows: Sequence[Features], in_parts: bool) -> Any:
+    """What a forward pass takes for ready features: an output of its tower, in the tower's own form."""
     if not rows:
         return None
     pooled, *deeper = (torch.cat(layer) for layer in zip(*rows, strict=True))
-    output = BaseModelOutputWithPooling(pooler_output=(pooled,))
+    output = BaseModelOutputWithPooling(pooler_output=(pooled,) if in_parts else pooled)
     if deeper:
         output.deepstack_features = [(layer,) for layer in deeper]
     return output

@@ -8,7 +8,8 @@ padding, the order of rows and what the model saw before make no difference.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,12 +175,8 @@ class ImagePromptReader:
     @torch.no_grad()
     def _encoded(self, key: Hashable, name: str, text: str, images: Sequence[Any]) -> ImagePrompt:
         given = {"images": [[image.convert("RGB") for image in images]]} if images else {}
-        try:
+        with _readable(name):
             encoded = dict(self._processor(text=[text], return_tensors="pt", **given))
-        except ValueError as error:
-            raise PolicyError(
-                f"the processor cannot read {name}: {error}; mend its text and images, or leave it out"
-            ) from error
         ids = encoded.pop("input_ids")
         encoded.pop("attention_mask", None)
         types = {name: encoded.pop(name) for name in _TOKEN_TYPES if name in encoded}
@@ -189,7 +186,8 @@ class ImagePromptReader:
             raise PolicyError(
                 f"{name} has no images, but holds the token that stands for a piece of one; take it out"
             )
-        positions, following = self._positions(ids, modality, encoded)
+        with _readable(name):
+            positions, following = self._positions(ids, modality, encoded)
         return ImagePrompt(
             ids[0].tolist(),
             key=key,
@@ -223,6 +221,21 @@ class ImagePromptReader:
         if self._by_shape:
             self._placed.put(shape, found, found[0].nbytes + len(shape[0]))
         return found
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turns what a processor or a model's search for positions raises into a PolicyError that names a prompt.
+
+    They check little: a place without its image, or one for a video, fails anywhere in their code.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
+        raise PolicyError(
+            f"the processor cannot read {name}: {str(error) or type(error).__name__}; mend its text and "
+            "images, or leave it out"
+        ) from error
 
 
 def image_token_id(model: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from fastrl.engines.reference.image_features import FeaturesOf, ImageFeatures
 from fastrl.engines.reference.image_prompts import ImagePrompt
+from fastrl.engines.reference.policy_error import known_architecture
 from fastrl.rollouts import IntArray
 
 
@@ -88,18 +90,26 @@ class Scorer:
     images: ImageFeatures | None = None
 
 
-@torch.no_grad()
 def make_scorer(model: Any, images: ImageFeatures | None = None) -> Scorer:
-    """Find out by a trial whether the model's head can be applied apart (some cap or scale their logits)."""
+    """Find out by a trial whether the model's head can be applied apart (some cap or scale their logits).
+
+    PolicyError for an image-text model that does not read a text without images.
+    """
+    with nullcontext() if images is None else known_architecture(model):
+        return Scorer(model, _has_separate_head(model), images)
+
+
+@torch.no_grad()
+def _has_separate_head(model: Any) -> bool:
     head = model.get_output_embeddings()
     if head is None:
-        return Scorer(model, False, images)
+        return False
     embedding = model.get_input_embeddings().weight
     ids = torch.arange(min(8, embedding.shape[0]), device=embedding.device)[None]
     hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
     whole = model(input_ids=ids, use_cache=False).logits
     apart = head(hidden)
-    return Scorer(model, apart.shape == whole.shape and torch.allclose(apart, whole), images)
+    return apart.shape == whole.shape and torch.allclose(apart, whole)
 
 
 def response_logprobs(

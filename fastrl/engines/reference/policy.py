@@ -63,8 +63,8 @@ def load_policy(folder: Path | str, device: str, dtype: str) -> Policy:
 
     A folder of an image-text model, with its processor, becomes a policy that sees.
 
-    PolicyError if the folder cannot be loaded, if the tokenizer names no end-of-sequence token, or if the
-    tokenizer knows tokens that the model does not.
+    PolicyError if the folder cannot be loaded, if its processor needs a package that is not installed, if the
+    tokenizer names no end-of-sequence token, or if it knows tokens that the model does not.
     """
     needed = "AutoTokenizer and AutoModelForCausalLM"
     try:
@@ -78,6 +78,11 @@ def load_policy(folder: Path | str, device: str, dtype: str) -> Policy:
             processor = None
             tokenizer = AutoTokenizer.from_pretrained(folder)
             model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+    except ImportError as error:
+        raise PolicyError(
+            f"cannot load a policy from {folder}: {' '.join(str(error).split())}; install what is missing, "
+            "or train it with engine=easyr1, in an environment that has it"
+        ) from error
     except (OSError, ValueError) as error:
         raise PolicyError(
             f"cannot load a policy from {folder}: {error}; give a folder (or hub name) that {needed} can load"
