@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import pickle
 import re
 import resource
 import shutil
@@ -13,71 +12,22 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from itertools import combinations, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from laptop_benchmark import composed, small_benchmark
-from lm_eval.api.instance import Instance
-from scipy.stats import chisquare
-from tiny_policy import VOCABULARY, build_tiny_policy
+from small_evaluation import MODELS, rows, run, without_seconds
+from tiny_policy import build_tiny_policy
 
-from eval.benchmark_settings import BenchmarkSettings, DecodingSettings
 from eval.checkpoint import CheckpointError
-from eval.decoding import generation_kwargs
-from eval.evaluate import EvaluationStopped, evaluate, evaluate_all
+from eval.evaluate import EvaluationStopped, evaluate_all
 from eval.models import load_model
-from eval.models.response import Response
-from eval.results import RecordError, read_results, read_samples, write_results
+from eval.results import RecordError, read_results, write_results
 
-MODELS = ("reference", "hf")
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="session")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_tiny_policy(tmp_path_factory.mktemp("run") / "checkpoints" / "final")
-
-
-def run(
-    policy: Path,
-    output: Path,
-    benchmark: dict[str, Any] | None = None,
-    *,
-    seed: int = 0,
-    stop: Callable[[], bool] = lambda: False,
-) -> tuple[dict[str, Any], list[str]]:
-    """(results, announced lines)."""
-    said: list[str] = []
-    results = evaluate(
-        checkpoint=policy,
-        benchmark=benchmark or small_benchmark(),
-        output=output,
-        seed=seed,
-        stop_requested=stop,
-        announce=said.append,
-    )
-    return results, said
-
-
-def rows(output: Path) -> list[dict[str, Any]]:
-    table, _ = read_samples(output / "samples.parquet")
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
-
-
-def without_seconds(results: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in results.items() if key != "seconds"}
-
-
-@pytest.fixture(scope="session")
-def evaluated(policy: Path) -> Path:
-    """The output folder of an undisturbed evaluation, inside the run of the policy."""
-    output = policy.parents[1] / "eval" / "laptop_geometry"
-    run(policy, output)
-    return output
 
 
 # The record
@@ -349,101 +299,6 @@ def test_a_half_copied_checkpoint_is_named(policy: Path, tmp_path: Path, missing
         run(half, tmp_path / "out")
 
 
-# Models
-
-
-def responses(
-    policy: Path, lm: str, prompts: list[str], decoding: DecodingSettings, **changes: Any
-) -> list[Response]:
-    """What an lm-eval model generates for the prompts, each `decoding.samples` times."""
-    settings = BenchmarkSettings.from_mapping(small_benchmark(lm=lm, **changes))
-    arguments = generation_kwargs(decoding, settings.max_gen_toks, settings.until, seed=5)
-    requests = [
-        Instance(
-            "generate_until", {}, (prompt, copy.deepcopy(arguments)), 0, ("task", index, decoding.samples)
-        )
-        for index, prompt in enumerate(prompts)
-        for _ in range(decoding.samples)
-    ]
-    generated: list[Response] = load_model(policy, settings, lambda: None).generate_until(requests)
-    return generated
-
-
-PROMPTS = [
-    "Q: a b?\nA:",
-    "Q: In triangle ABC, two angles are 30 and 40.\nA:",
-    "Q: x\nA:",
-    "Q: d\nA:",  # as long as the one before it, and earlier in the alphabet
-    "Q: A room is 3 by 4.\nA:",
-]
-
-
-def test_greedy_responses_are_those_of_transformers(policy: Path) -> None:
-    ours, theirs = (
-        responses(policy, lm, PROMPTS, DecodingSettings(0.0, 1), max_gen_toks=40) for lm in MODELS
-    )
-    assert ours == theirs
-    assert [(r.tokens, r.truncated) for r in ours] == [(r.tokens, r.truncated) for r in theirs]
-
-
-@pytest.mark.parametrize("lm", MODELS)
-@pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_samples_follow_the_whole_distribution_of_the_policy(
-    policy: Path, lm: str, temperature: float
-) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    drawn = responses(
-        policy, lm, PROMPTS[:1], DecodingSettings(temperature, 4000), max_gen_toks=1, batch_size=4000
-    )
-    tokenizer, model = AutoTokenizer.from_pretrained(policy), AutoModelForCausalLM.from_pretrained(policy)
-    with torch.no_grad():
-        logits = model(**tokenizer(PROMPTS[:1], return_tensors="pt")).logits[0, -1]
-    expected = torch.softmax(logits.double() / temperature, -1).numpy()
-    counts = Counter(drawn)
-    # The special tokens leave no text: they are one outcome.
-    texts = ["", *VOCABULARY[3:]]
-    shares = np.array([expected[:3].sum(), *expected[3:]])
-    assert set(counts) <= set(texts)
-    assert len(counts) > 60  # transformers would keep the 50 likeliest tokens by default
-    assert chisquare([counts[text] for text in texts], shares / shares.sum() * 4000).pvalue > 1e-4
-
-
-@pytest.mark.parametrize("lm", MODELS)
-def test_a_response_ends_only_at_the_strings_in_until(policy: Path, lm: str) -> None:
-    decoding = DecodingSettings(1.0, 40)
-    whole = responses(policy, lm, PROMPTS, decoding)
-    assert any("\n" in response for response in whole)
-    cut = responses(policy, lm, PROMPTS, decoding, until=["\n"])
-    assert not any("\n" in response for response in cut)
-    ended_early = [r for r in cut if not r.truncated]
-    assert len(ended_early) > len([r for r in whole if not r.truncated])
-
-
-@pytest.mark.parametrize("lm", MODELS)
-def test_each_batch_draws_for_itself(policy: Path, lm: str) -> None:
-    drawn = responses(policy, lm, PROMPTS, DecodingSettings(1.0, 60), batch_size=60, max_gen_toks=1)
-    batches = [drawn[start : start + 60] for start in range(0, 300, 60)]
-    # The prompts' distributions are alike, so equal random numbers would mostly draw equal tokens.
-    for one, other in combinations(batches, 2):
-        assert sum(a == b for a, b in zip(one, other, strict=True)) < 20
-
-
-@pytest.mark.parametrize("lm", MODELS)
-def test_responses_come_back_in_the_order_of_the_requests(policy: Path, lm: str) -> None:
-    greedy = DecodingSettings(0.0, 1)
-    forward = responses(policy, lm, PROMPTS, greedy, batch_size=3)
-    backward = responses(policy, lm, PROMPTS[::-1], greedy, batch_size=2)
-    assert forward == backward[::-1] and len(set(forward)) > 1
-
-
-@pytest.mark.parametrize("lm", MODELS)
-def test_a_prompt_is_never_cut_to_make_room(policy: Path, lm: str) -> None:
-    with pytest.raises(ValueError, match=r"of 192, no room for 100 more: lower max_gen_toks.*'Q: long"):
-        responses(policy, lm, ["Q: long" + " x" * 60], DecodingSettings(0.0, 1), max_gen_toks=100)
-
-
 def test_several_benchmarks_share_one_model_and_give_what_each_gives_alone(
     policy: Path, evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,12 +324,6 @@ def test_several_benchmarks_share_one_model_and_give_what_each_gives_alone(
     assert results["laptop_geometry"]["decodings"] == read_results(evaluated / "results.json")["decodings"]
     assert results["laptop_geometry_ood"]["n_questions"] == 8
     assert rows(tmp_path / "laptop_geometry") == rows(evaluated)
-
-
-def test_a_response_keeps_what_it_knows_through_copies_and_processes() -> None:
-    response = Response("text", tokens=3, truncated=True)
-    for other in (copy.deepcopy(response), pickle.loads(pickle.dumps(response))):
-        assert (other, other.tokens, other.truncated) == ("text", 3, True)
 
 
 # Settings
