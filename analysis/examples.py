@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.records import RecordError
-from analysis.sample_files import read_columns
+from analysis.evaluation_records import check_start
+from analysis.record_error import RecordError
+from analysis.sample_files import place, read_columns
 from analysis.study import Arm, Study
 from experiments.plan import OWN_TEST
 from experiments.run_directory import RunDirectory
@@ -84,7 +85,8 @@ def examples(study: Study, count: int) -> Examples | str:
     if start is None or not (start / "questions.parquet").is_file():
         return "no record of the starting policy on questions with images"
     try:
-        questions = read_columns(start / "questions.parquet", _QUESTION_COLUMNS).to_pylist()
+        check_start(start)
+        questions = _questions(start / "questions.parquet")
         before = _answers(start / "samples.parquet")
     except RecordError as error:
         return str(error)
@@ -100,6 +102,15 @@ def examples(study: Study, count: int) -> Examples | str:
         return f"no {DECODING} answers"
     columns = ("before training", *(arm.label for arm, _ in shown))
     return Examples(benchmark, seed, columns, _chosen(rows, count), tuple(damaged))
+
+
+def _questions(path: Path) -> list[dict[str, Any]]:
+    questions: list[dict[str, Any]] = read_columns(path, _QUESTION_COLUMNS).to_pylist()
+    counted = Counter(question["question_id"] for question in questions)
+    for row, question in enumerate(questions, start=1):
+        if counted[question["question_id"]] > 1:
+            raise RecordError(f"{place(path)}, row {row}", f"{question['question_id']} is there twice")
+    return questions
 
 
 def _evaluated(study: Study, benchmark: str) -> list[tuple[Arm, int, RunDirectory]]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from analysis.examples import ANSWER_COLUMNS
-from analysis.questions import SAMPLE_COLUMNS
-from experiments.atomic_files import write_json
+from analysis.sample_rows import NOTES, SAMPLE_COLUMNS
+from experiments.atomic_files import file_system_time, write_json
 
 _SETTLED_SECONDS = 2.0
 _SAMPLES = "samples.parquet"
@@ -25,12 +24,13 @@ _READ = frozenset((*SAMPLE_COLUMNS, *ANSWER_COLUMNS))
 def file_digests(paths: Iterable[Path], index: Path) -> Iterator[tuple[Path, str]]:
     """Each path with the digest of its content, "" for a file that is not there.
 
-    Of `samples.parquet` only the columns count that a report reads. index: what is remembered from one time
-    to the next; once all have been given out it is written anew, with these files alone.
+    Of `samples.parquet` only the columns and notes count that a report reads. index: what is remembered from
+    one time to the next; once all have been given out it is written anew, with these files alone.
     """
     known, seen = _read(index), {}
+    # By the clock that stamps the files, and before they are looked at.
+    now = file_system_time(index.parent)
     for path in paths:
-        now = time.time()
         try:
             stat = path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -62,7 +62,9 @@ def _sample_columns(path: Path) -> bytes | None:
         found = pq.read_metadata(path)
         groups = [found.row_group(index) for index in range(found.num_row_groups)]
         chunks = [group.column(index) for group in groups for index in range(found.num_columns)]
-        parts = [repr((found.schema.to_arrow_schema().names, [group.num_rows for group in groups])).encode()]
+        rows = [group.num_rows for group in groups]
+        notes = (found.metadata or {}).get(NOTES, b"")
+        parts = [repr((found.schema.to_arrow_schema().names, rows, notes)).encode()]
         with path.open("rb") as stream:
             for chunk in (each for each in chunks if each.path_in_schema in _READ):
                 offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)

@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.crossed_bootstrap import PairedComparison, compare_all
-from analysis.records import RecordError
-from analysis.sample_files import place, read_columns
+from analysis.record_error import RecordError
+from analysis.sample_files import place
+from analysis.sample_rows import read_rows
 from analysis.study import Arm, Study
 from experiments.plan import OWN_TEST
 from experiments.run_directory import RunDirectory
 
 _SEED = 0
-
-SAMPLE_COLUMNS = ("decoding", "question_id", "correct")
-"""What is read of a `samples.parquet`."""
 
 
 @dataclass(frozen=True)
@@ -36,32 +34,15 @@ def question_scores(path: Path, decoding: str) -> QuestionScores:
 
     Raises RecordError for a file that is missing, damaged, lacks a column or holds nothing of the decoding.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    where = place(path)
-    table = read_columns(path, SAMPLE_COLUMNS, dictionary=("decoding", "question_id"))
-    try:
-        table = table.filter(pc.equal(table["decoding"], decoding)).unify_dictionaries()
-        correct = table["correct"].cast(pa.float64())
-        questions = table["question_id"].combine_chunks()
-        if not pa.types.is_dictionary(questions.type):
-            questions = questions.cast(pa.string()).dictionary_encode()
-    except pa.ArrowException as error:
-        raise RecordError(where, f"can't be read: {str(error).splitlines()[0]}") from None
-    if not len(table):
-        raise RecordError(where, f"no samples of {decoding}")
-    for name, column in (("correct", correct), ("question_id", questions)):
-        if column.null_count:
-            raise RecordError(where, f"{name} has values that are null")
-    names, codes = np.array(questions.dictionary.to_pylist()), questions.indices.to_numpy()
-    values = correct.to_numpy()
-    if not ((values >= 0) & (values <= 1)).all():
-        raise RecordError(where, "correct has values outside [0, 1]")
+    rows = read_rows(path)
+    if decoding not in rows.decodings:
+        raise RecordError(place(path), f"no samples of {decoding}")
+    own = rows.decoding == rows.decodings.index(decoding)
+    codes, names = rows.question[own], np.array(rows.questions)
     asked = np.bincount(codes, minlength=len(names))
-    shares = np.bincount(codes, values, len(names)) / np.maximum(asked, 1)
+    shares = np.bincount(codes, rows.correct[own], len(names)) / np.maximum(asked, 1)
     order = np.argsort(names)
-    order = order[asked[order] > 0]  # the dictionary has other decodings' questions too
+    order = order[asked[order] > 0]  # other decodings may have had other questions
     return QuestionScores(tuple(names[order].tolist()), shares[order])
 
 

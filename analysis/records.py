@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.evaluation_records import check_one_checkpoint, checked_results
+from analysis.record_error import RecordError
 from analysis.step_frames import StepError, is_number, read_step_frame
 from experiments.errors import UserError
 from experiments.plan import Cell
@@ -16,22 +18,10 @@ from experiments.run_directory import RunDirectory
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-RESULTS_SCHEMA = 1
-"""The version of `results.json` that this code reads."""
-
 CONFIG_SCHEMA = 1
 """The version of `config.yaml`, and so of a run's other files, that this code reads."""
 
 _NOT_STARTED = "not started"
-
-
-class RecordError(ValueError):
-    """A run's record that can't be trusted. where: the file, and the line if one is at fault; reason: why."""
-
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(f"{where}: {reason}")
-        self.where = where
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -91,6 +81,12 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
     status = run.status()
     states = {stage: status[stage].state if stage in status else _NOT_STARTED for stage in cell.stages}
     provenance = _checked_provenance(run)
+    results = {
+        benchmark: checked_results(run, benchmark, cell.seed)
+        for stage in cell.stages
+        if states[stage] == "done" and (benchmark := stage.removeprefix("evaluate-")) != stage
+    }
+    check_one_checkpoint(run, config, results)
     return RunRecord(
         run_id=cell.run_id,
         states=states,
@@ -98,11 +94,7 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         steps=_checked_steps(run, config, provenance.get("steps"), clock_prefix)
         if states.get("train") == "done"
         else None,
-        results={
-            benchmark: _checked_results(run, benchmark)
-            for stage in cell.stages
-            if states[stage] == "done" and (benchmark := stage.removeprefix("evaluate-")) != stage
-        },
+        results=results,
         hardware=_hardware(provenance),
         commit=provenance.get("commit"),
         dirty=bool(provenance.get("dirty")),
@@ -156,28 +148,6 @@ def _check_whole(log: str, config: Mapping[str, Any], total: int | None, steps: 
     validated = "val/accuracy" in steps and not math.isnan(steps["val/accuracy"].iloc[-1])
     if config.get("training", {}).get("validate_every") and not validated:
         raise RecordError(where, f"the log ends at step {last}, without the last validation")
-
-
-def _checked_results(run: RunDirectory, benchmark: str) -> dict[str, Any]:
-    where = _relative(run, str(run.results_path(benchmark)))
-    results = run.results(benchmark)
-    if results is None:
-        raise RecordError(where, "the evaluation is done, but its results are missing")
-    if results.get("schema") != RESULTS_SCHEMA:
-        raise RecordError(where, f"schema {results.get('schema')!r}, this version reads {RESULTS_SCHEMA}")
-    decodings = results.get("decodings")
-    if not isinstance(decodings, dict) or not decodings:
-        raise RecordError(where, "no decodings")
-    for name, decoding in decodings.items():
-        metrics = decoding.get("metrics") if isinstance(decoding, dict) else None
-        if not isinstance(metrics, dict) or "accuracy" not in metrics:
-            raise RecordError(where, f"decodings.{name}: no metrics.accuracy")
-        if not all(is_number(decoding.get(key)) for key in ("temperature", "samples")):
-            raise RecordError(where, f"decodings.{name}: no temperature or samples")
-        for metric, value in metrics.items():
-            if not is_number(value) or not 0 <= value <= 1:
-                raise RecordError(where, f"decodings.{name}.metrics.{metric} is {value!r}, not within [0, 1]")
-    return results
 
 
 def _hardware(provenance: Mapping[str, Any]) -> str:

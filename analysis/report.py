@@ -16,6 +16,7 @@ from analysis.render.html import render_html
 from analysis.render.latex import render_latex
 from analysis.render.markdown import render_markdown, render_report
 from analysis.render.page import Page, ShownFigure, facts, split_notes
+from analysis.render.pdf import render_pdf
 from analysis.report_cache import input_digest, is_current, remember
 from analysis.study import Study, load_study
 from analysis.table import Better, Column, Row, Table
@@ -25,12 +26,13 @@ from experiments.errors import UserError, did_you_mean, listed
 from experiments.plan import read_plan
 
 FORMATS = ("md", "tex", "csv", "html", "png", "pdf", "svg")
-"""What a report is written as: md, tex, csv for tables, png, pdf, svg for figures, html for the page."""
+"""What a report is written as: md, tex, csv, pdf for tables, png, pdf, svg for figures, html for the page."""
 
-_TABLE_RENDERERS: dict[str, Callable[[Table], str]] = {
-    "md": render_markdown,
-    "tex": render_latex,
-    "csv": render_csv,
+_TABLE_RENDERERS: dict[str, Callable[[Table], bytes]] = {
+    "md": lambda table: render_markdown(table).encode(),
+    "tex": lambda table: render_latex(table).encode(),
+    "csv": lambda table: render_csv(table).encode(),
+    "pdf": render_pdf,
 }
 _FIGURE_FORMATS = ("png", "pdf", "svg")
 _PAGES = {"md": render_report, "html": render_html}
@@ -69,8 +71,8 @@ def build_report(
     made = make_report(root, study, only, formats)
     if not made.files:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in made.lacks.items())
-        way_out = "" if reasons else "tables are written as md, tex, csv, and figures as png, pdf, svg"
-        raise UserError("There is nothing to write.", reasons, way_out, exit_code=1)
+        forms = "tables are written as md, tex, csv, and figures as png, svg; both as pdf"
+        raise UserError("There is nothing to write.", reasons, "" if reasons else forms, exit_code=1)
     for name, content in made.files.items():
         write_file(folder / name, content)
     for name in made.absent:  # of an earlier report that had the data
@@ -135,7 +137,7 @@ def make_report(root: Path, study: str, only: Sequence[str] | None, formats: Seq
     _check_names("figure", report.figures, FIGURES)
     tables = [TABLES[name].build(loaded) for name in (only or report.tables) if name in TABLES]
     files = {
-        f"tables/{table.name}.{suffix}": _TABLE_RENDERERS[suffix](table).encode()
+        f"tables/{table.name}.{suffix}": _TABLE_RENDERERS[suffix](table)
         for table in tables
         for suffix in formats
         if suffix in _TABLE_RENDERERS
@@ -181,7 +183,7 @@ def _first_difference(old: bytes, new: bytes) -> str:
     """Where two files differ first, for text by line."""
     if b"\0" in old or b"\0" in new:
         return "differs"
-    before, now = old.decode("utf-8", "replace").splitlines(), new.decode("utf-8").splitlines()
+    before, now = old.decode("utf-8", "replace").splitlines(), new.decode("utf-8", "replace").splitlines()
     for number, (one, other) in enumerate(zip(before, now, strict=False), start=1):
         if one != other:
             return f"differs first in line {number}"

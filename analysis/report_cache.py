@@ -82,7 +82,8 @@ def _start_records(run: RunDirectory, benchmark: str) -> Iterable[Path]:
     """What the starting policy answered; nothing where the run has no record, or a damaged one."""
     with suppress(UserError):
         start = run.start_path(benchmark)
-        return [] if start is None else [start / "samples.parquet", start / "questions.parquet"]
+        names = ("results.json", "samples.parquet", "questions.parquet")
+        return [] if start is None else [start / name for name in names]
     return []
 
 

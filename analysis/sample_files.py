@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.records import RecordError
+from analysis.record_error import RecordError
 
 if TYPE_CHECKING:
     from pyarrow import Table

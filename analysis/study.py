@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.frames import CLOCKS, Clock, evaluations_frame, steps_frame, validations_frame
-from analysis.records import RecordError, RunRecord, read_run
+from analysis.record_error import RecordError
+from analysis.records import RunRecord, read_run
 from experiments.errors import UserError
-from experiments.plan import OWN_TEST, Cell, Plan, read_plan
+from experiments.plan import OWN_TEST, Cell, Plan, plan_path, read_plan
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -179,7 +180,7 @@ class Study:
 def load_study(root: Path, name: str) -> Study:
     """Read the plan `<root>/studies/<name>/plan.json` and the runs that it names.
 
-    Raises UserError for a plan that is missing or wrong; a run's corrupt record sets that run aside.
+    Raises UserError for a plan that is missing, wrong or empty; a run's corrupt record sets that run aside.
     """
     plan = _printable_plan(read_plan(root, name))
     if plan.clock not in CLOCKS:
@@ -187,6 +188,12 @@ def load_study(root: Path, name: str) -> Study:
             f'There is no clock "{plan.clock}".',
             "plan.json, clock",
             f"set clock in the study's YAML to one of: {', '.join(CLOCKS)}",
+        )
+    if not plan.cells:
+        raise UserError(
+            f'The study "{name}" has no cells.',
+            str(plan_path(root, name)),
+            f"give it some and run it: fastrl run study={name}",
         )
     clock = CLOCKS[plan.clock]
     records: dict[str, RunRecord] = {}

@@ -53,19 +53,26 @@ def render(drawing: Drawing, formats: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def figure_bytes(
-    size: tuple[float, float], draw: Callable[[Figure], None], formats: tuple[str, ...]
+    size: tuple[float, float],
+    draw: Callable[[Figure], None],
+    formats: tuple[str, ...],
+    laid_out: bool = False,
 ) -> dict[str, bytes]:
-    """What `draw` puts onto an empty figure of this size (inches), in the paper's style, by format."""
+    """What `draw` puts onto an empty figure of this size (inches), in the paper's style, by format.
+
+    laid_out: whether `draw` puts everything where it is to be, so that nothing need be moved apart.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     files = {}
     with paper_style():
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size, layout=None if laid_out else "constrained")
         FigureCanvasAgg(figure)
         draw(figure)
-        figure.draw_without_rendering()
-        figure.set_layout_engine(None)  # laid out once: even "none" would draw each file twice
+        if not laid_out:
+            figure.draw_without_rendering()
+            figure.set_layout_engine(None)  # laid out once: even "none" would draw each file twice
         for file_format in formats:
             buffer = io.BytesIO()
             figure.savefig(buffer, format=file_format, dpi=PNG_DPI, metadata=_METADATA[file_format])

@@ -31,6 +31,7 @@ from experiments.errors import UserError
 from experiments.identity import flattened
 
 _CONFIG = "experiment_config.json"
+_LOG = "experiment_log.jsonl"
 _OWN = "fastrl/"
 """Prefix of what this project's plug-in reports through EasyR1's metrics."""
 
@@ -76,7 +77,7 @@ def _logged(folder: Path) -> tuple[tuple[Path, ...], Mapping[str, Any], list[Ent
         return (folder,), console.config, list(console.entries)
     beside = folder.parent if folder.is_file() else folder
     logs = [folder] if folder.is_file() else list(folder.glob("experiment_log*.jsonl"))
-    logs.sort(key=lambda path: (path.stat().st_mtime, path.name))
+    logs.sort(key=_age)
     if not logs:
         raise UserError(
             "There is no experiment_log.jsonl.",
@@ -85,6 +86,13 @@ def _logged(folder: Path) -> tuple[tuple[Path, ...], Mapping[str, Any], list[Ent
         )
     config = flattened(json_object(beside / _CONFIG)) if (beside / _CONFIG).is_file() else {}
     return tuple(logs), config, [entry for path in logs for entry in _json_entries(path)]
+
+
+def _age(log: Path) -> tuple[bool, int, float, str]:
+    """Sorts logs from the oldest on: the plug-in numbers those that it keeps, and the present one has the
+    plain name. Times of change alone would not do, for a copy may have others."""
+    number = log.stem.rpartition("_")[2]
+    return log.name == _LOG, int(number) if number.isdecimal() else 0, log.stat().st_mtime, log.name
 
 
 def _json_entries(path: Path) -> Iterator[Entry]:

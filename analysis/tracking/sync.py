@@ -74,8 +74,10 @@ def sync_study(root: Path, study: str, uri: str | None) -> SyncReport:
         digest = _digest(uri, plan, snapshots)
         counts: Counter[str] = Counter(unchanged=len(snapshots))
         if _last_digest(uri, study) != digest:
-            counts = _upload_all(uri, plan, snapshots)
-            _remember_digest(uri, study, digest)
+            counts, refused = _upload_all(uri, plan, snapshots)
+            damages += refused
+            if not refused:
+                _remember_digest(uri, study, digest)
     if damages:
         first = damages[0]
         raise UserError(
@@ -109,11 +111,13 @@ def _snapshots(root: Path, plan: Plan) -> tuple[list[Snapshot], list[UserError]]
     return snapshots, damages
 
 
-def _upload_all(uri: str, plan: Plan, snapshots: Sequence[Snapshot]) -> Counter[str]:
+def _upload_all(uri: str, plan: Plan, snapshots: Sequence[Snapshot]) -> tuple[Counter[str], list[UserError]]:
+    """Counts by outcome and of metrics, and what is wrong with the runs that were not brought in."""
     client = open_client(uri)
     from mlflow.exceptions import MlflowException
 
     counts: Counter[str] = Counter()
+    refused: list[UserError] = []
     try:
         experiment = _experiment(client, uri, plan)
         parent, known = _known_runs(client, experiment)
@@ -121,7 +125,11 @@ def _upload_all(uri: str, plan: Plan, snapshots: Sequence[Snapshot]) -> Counter[
         identifier: str = study_run.info.run_id
         for snapshot in snapshots:
             run = known.get(snapshot.cell.run_id)
-            outcome, metrics = upload(client, experiment, identifier, snapshot, run)
+            try:
+                outcome, metrics = upload(client, experiment, identifier, snapshot, run)
+            except UserError as damage:
+                refused.append(damage)
+                continue
             counts[outcome] += 1
             counts["metrics"] += metrics
         _update_parent(client, study_run, plan, snapshots)
@@ -135,7 +143,7 @@ def _upload_all(uri: str, plan: Plan, snapshots: Sequence[Snapshot]) -> Counter[
         ) from error
     except OSError as error:
         raise write_error(Path(error.filename or shown(uri)), error) from error
-    return counts
+    return counts, refused
 
 
 def _experiment(client: MlflowClient, uri: str, plan: Plan) -> str:
@@ -182,7 +190,7 @@ def _create_parent(client: MlflowClient, experiment: str, plan: Plan, snapshots:
 def _update_parent(client: MlflowClient, parent: Run, plan: Plan, snapshots: Sequence[Snapshot]) -> None:
     """The study is over when all of its runs are; its state is then the worst of theirs."""
     states = {each.tracked.state for each in snapshots}
-    over = len(snapshots) == len(plan.cells) and states <= set(OVER)
+    over = bool(states) and len(snapshots) == len(plan.cells) and states <= set(OVER)
     if over:
         state = next((each for each in ("FAILED", "KILLED") if each in states), "FINISHED")
     else:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from analysis.evaluation_records import checked_results
+from analysis.record_error import RecordError
 from analysis.tracking.names import (
     PARENT_TAG,
     RUN_ID_TAG,
@@ -138,9 +140,25 @@ def _evaluation_metrics(snapshot: Snapshot, before: Tracked | None) -> Iterator[
     for benchmark in snapshot.benchmarks:
         if results_changed(benchmark, before, snapshot.tracked):
             path = snapshot.run.results_path(benchmark)
-            results = snapshot.run.results(benchmark) or {}
+            results = _whole_results(snapshot, benchmark)
             for name, value in _named(evaluation_metrics, results, str(path)).items():
                 yield Metric(name, value, _milliseconds(path.stat().st_mtime), step)
+
+
+def _whole_results(snapshot: Snapshot, benchmark: str) -> Mapping[str, Any]:
+    """A benchmark's results; once its evaluation is done, refused where a report would set the run aside."""
+    stage = snapshot.run.status().get(f"evaluate-{benchmark}")
+    if stage is None or stage.state != "done":
+        return snapshot.run.results(benchmark) or {}
+    try:
+        return checked_results(snapshot.run, benchmark, snapshot.cell.seed)
+    except RecordError as error:
+        raise UserError(
+            f"A record can't be tracked: {error.reason}.",
+            str(snapshot.run.root / error.where),
+            f"run the stage evaluate-{benchmark} again",
+            exit_code=1,
+        ) from error
 
 
 def _named(

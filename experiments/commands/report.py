@@ -54,6 +54,11 @@ def execute(arguments: Namespace) -> int:
     words = sorted_words([*arguments.words, *(word for word in flagged if "=" in word)])
     study = named_study(words)
     refuse_overrides(words, ("paths",), "a report shows the runs of the study's plan")
+    for flag, found in (("--only", only), ("--format", formats)):
+        if found == []:
+            raise UserError(
+                f"{flag} names nothing.", "command line", f"leave it out, or write {flag} NAME,NAME"
+            )
     if arguments.against and not arguments.check:
         raise UserError("--against says what --check checks.", "command line", "add --check")
     from analysis.report import FORMATS, build_report, check_report, check_request

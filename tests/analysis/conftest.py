@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from synthetic_images import write_image_study
 from synthetic_study import FULL_ARMS, LAG_ARMS, MAIN_ARMS, write_study
 
 from analysis.study import Study, load_study
+from analysis.tracking.store import default_uri, open_client
 
 CORRELATION = {
     "schema": 1,
@@ -70,3 +72,19 @@ def study_for(full: Study, lag: Study, images: Study) -> Callable[[str], Study]:
     """The study that has what a table or figure of the registries shows, by its name."""
     special = {"lag": lag, "examples": images, "images": images}
     return lambda name: special.get(name, full)
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with MLflow's tables, which take seconds to make."""
+    root = tmp_path_factory.mktemp("empty")
+    open_client(default_uri(root))
+    return root / "tracking" / "mlflow.db"
+
+
+@pytest.fixture
+def tracked_root(tmp_path: Path, empty_store: Path) -> Path:
+    """A results root with an empty store."""
+    (tmp_path / "tracking").mkdir()
+    shutil.copy(empty_store, tmp_path / "tracking" / "mlflow.db")
+    return tmp_path

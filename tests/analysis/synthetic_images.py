@@ -34,22 +34,35 @@ def write_image_study(root: Path, arms: Sequence[SyntheticArm], study: str) -> P
     start = root / "models" / f"{POLICY}.start" / IN_DOMAIN
     start.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(_questions()), start / "questions.parquet")
-    pq.write_table(pa.Table.from_pylist(_answers(0.3, np.random.default_rng(99))), start / "samples.parquet")
+    answers = _answers(0.3, np.random.default_rng(99))
+    write_samples(start, answers, {"benchmark": IN_DOMAIN})
     for number, cell in enumerate(cells):
         run = RunDirectory(root / "runs" / cell.run_id)
         _rewrite(run.provenance_path, {"policy": POLICY})
         status = json.loads(run.status_path.read_text())
         _rewrite(run.status_path, {f"evaluate-{shuffled}": status["train"]})
         results = json.loads(run.results_path(IN_DOMAIN).read_text())
-        for decoding in results["decodings"].values():
-            metrics = decoding["metrics"]
-            decoding["metrics"] = {name: 0.3 * value for name, value in metrics.items()}
-        path = run.results_path(shuffled)
-        path.parent.mkdir()
-        path.write_text(json.dumps({**results, "benchmark": shuffled}))
-        answers = _answers(0.6 + 0.1 * (number % 3), np.random.default_rng(number))
-        pq.write_table(pa.Table.from_pylist(answers), run.samples_path(IN_DOMAIN))
+        for name, chance in ((IN_DOMAIN, 0.6 + 0.1 * (number % 3)), (shuffled, 0.2)):
+            answers = _answers(chance, np.random.default_rng(number))
+            write_samples(run.evaluation_path(name), answers, {**results, "benchmark": name})
     return plan
+
+
+def write_samples(folder: Path, answers: Sequence[dict[str, Any]], results: dict[str, Any]) -> None:
+    """Write the samples of a benchmark, with the accuracies that they give in their results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(answers)), folder / "samples.parquet")
+    questions = len({answer["question_id"] for answer in answers})
+    decodings = {}
+    for name in dict.fromkeys(answer["decoding"] for answer in answers):
+        right = [answer["correct"] for answer in answers if answer["decoding"] == name]
+        decodings[name] = {
+            "temperature": float(name == "t1"),
+            "samples": len(right) // questions,
+            "metrics": {"accuracy": sum(right) / len(right)},
+        }
+    record = {"schema": 1, **results, "n_questions": questions, "decodings": decodings}
+    (folder / "results.json").write_text(json.dumps(record))
 
 
 def _rewrite(path: Path, more: dict[str, Any]) -> None:
@@ -82,6 +95,6 @@ def _answers(chance: float, rng: np.random.Generator) -> list[dict[str, Any]]:
     for number in range(len(FAMILIES)):
         right = bool(rng.random() < chance)
         text = str(10 + number) if right else None if number == 3 else str(20 + number)
-        answer = {"question_id": f"question/{number}", "extracted": text, "correct": right}
+        answer = {"question_id": f"question/{number}", "sample": 0, "extracted": text, "correct": right}
         found += [{"decoding": decoding, **answer} for decoding in ("t1", "greedy")]
     return found

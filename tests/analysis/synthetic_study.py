@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from numpy.typing import NDArray
 
 from experiments.plan import Cell, Plan, ReportSettings, write_plan
 
 STEPS, EPOCH, VALIDATE_EVERY = 40, 8, 4
 IN_DOMAIN, OUT_OF_DOMAIN = "laptop_geometry", "laptop_geometry_ood"
+QUESTIONS = 256
+_TEMPERATURES = {"t1": 1.0, "t0_6": 0.6, "greedy": 0.0}
+_SAMPLES = {"t1": 8, "t0_6": 8, "greedy": 1}
 HARDWARE = {"machine": "x86_64", "cpu": "Example CPU", "cores": 2, "memory": 8 << 30, "gpus": []}
 ALL_TABLES = (
     "table1",
@@ -222,11 +226,8 @@ def write_run(root: Path, arm: SyntheticArm, seed: int) -> Path:
     _write(run / "config.yaml", yaml.safe_dump(_config(arm, seed), sort_keys=False, allow_unicode=True))
     _write(run / "steps.jsonl", "".join(json.dumps(step) + "\n" for step in steps))
     for benchmark, offset in ((IN_DOMAIN, 0.0), (OUT_OF_DOMAIN, arm.ood - arm.accuracy)):
-        results = _results(
-            benchmark, {name: float(np.clip(end + offset, 0, 1)) for name, end in ends.items()}
-        )
-        _write_json(run / "eval" / benchmark / "results.json", results)
-        _write_samples(run / "eval" / benchmark / "samples.parquet", ends["t1"] + offset, rng)
+        accuracy = {name: float(np.clip(end + offset, 0, 1)) for name, end in ends.items()}
+        write_evaluation(run / "eval" / benchmark, accuracy, f"{arm.label}/{seed}", rng)
     _write_json(run / "status.json", {stage: _done() for stage in _STAGES})
     provenance: dict[str, Any] = {
         "commit": "0123456789abcdef",
@@ -339,35 +340,53 @@ def _mean_shares(arm: SyntheticArm) -> dict[str, float]:
     return {"gen": 0.145 * n / 8, "fixed": 0.0105, "optimisation": 0.84 * kept / 8}
 
 
-def _results(benchmark: str, accuracy: dict[str, float]) -> dict[str, Any]:
+def write_evaluation(
+    folder: Path, accuracy: Mapping[str, float], checkpoint: str, rng: np.random.Generator
+) -> None:
+    """Write the samples of a benchmark, and the results that they give.
+
+    folder: `eval/<benchmark>`. accuracy: by decoding, to the nearest that so many samples can have.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    right = {name: _answers(value, _SAMPLES[name], rng) for name, value in accuracy.items()}
+    columns: dict[str, Any] = {name: [] for name in ("decoding", "question_id", "sample", "correct")}
+    for name, answers in right.items():
+        question, sample = np.indices(answers.shape)
+        columns["decoding"] += [name] * answers.size
+        columns["question_id"] += [f"question/{number:03d}" for number in question.ravel()]
+        columns["sample"] += sample.ravel().tolist()
+        columns["correct"] += answers.ravel().tolist()
+    pq.write_table(pa.table(columns), folder / "samples.parquet")
+    means = {name: float(answers.mean()) for name, answers in right.items()}
+    _write_json(folder / "results.json", _results(folder.name, means, checkpoint))
+
+
+def _answers(accuracy: float, samples: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """(questions, samples) verdicts; hard questions are hard for every run."""
+    ease = np.linspace(-0.3, 0.3, QUESTIONS)[:, None] - rng.random((QUESTIONS, samples))
+    right = np.zeros(ease.size, dtype=np.bool_)
+    right[np.argsort(-ease, axis=None)[: round(accuracy * ease.size)]] = True
+    return right.reshape(ease.shape)
+
+
+def _results(benchmark: str, accuracy: Mapping[str, float], checkpoint: str) -> dict[str, Any]:
     decodings: dict[str, Any] = {}
-    for name, temperature in (("t1", 1.0), ("t0_6", 0.6), ("greedy", 0.0)):
-        value = accuracy[name]
+    for name, value in accuracy.items():
         metrics = {"accuracy": value}
-        if temperature:
+        if _TEMPERATURES[name]:
             passes = {f"pass_at_{k}": 1 - (1 - value) ** (1 + 0.4 * np.log2(k)) for k in (1, 2, 4, 8)}
             metrics = {"accuracy": value, "avg_at_8": value, **passes}
-        decodings[name] = {"temperature": temperature, "samples": 8 if temperature else 1, "metrics": metrics}
+        decodings[name] = {"temperature": _TEMPERATURES[name], "samples": _SAMPLES[name], "metrics": metrics}
     return {
         "schema": 1,
         "benchmark": benchmark,
         "settings_digest": "5e771265",
-        "n_questions": 256,
+        "n_questions": QUESTIONS,
         "decodings": decodings,
-        "digests": {"data": "da7a", "prompt": "9409", "extractor": "e87c", "checkpoint": repr(accuracy)},
+        "digests": {"data": "da7a", "prompt": "9409", "extractor": "e87c", "checkpoint": checkpoint},
         "checkpoint": "checkpoints/final",
         "seconds": 8.1,
     }
-
-
-def _write_samples(path: Path, accuracy: float, rng: np.random.Generator) -> None:
-    """Four responses to each of 40 questions at temperature 1; hard questions are hard for every run."""
-    hardness = np.linspace(-0.3, 0.3, 40)
-    chance = np.clip(accuracy + hardness, 0, 1)
-    correct = rng.random((40, 4)) < chance[:, None]
-    question = np.repeat([f"question/{number:02d}" for number in range(40)], 4)
-    columns = {"decoding": ["t1"] * 160, "question_id": question, "correct": correct.ravel()}
-    pq.write_table(pa.table(columns), path)
 
 
 def _done() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from synthetic_images import write_samples
 
 from analysis.examples import Answer, Examples, examples
 from analysis.figures.examples import FIGURE
@@ -28,12 +29,11 @@ IMAGE = grey_png(2, 2, bytes([0, 255, 255, 0]))
 
 def samples(path: Path, answers: dict[str, tuple[str | None, bool]]) -> None:
     rows = [
-        {"decoding": decoding, "question_id": name, "extracted": text, "correct": right}
+        {"decoding": decoding, "question_id": name, "sample": 0, "extracted": text, "correct": right}
         for name, (text, right) in answers.items()
         for decoding in ("t1", "greedy")
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    write_samples(path.parent, rows, {})
 
 
 @pytest.fixture
@@ -92,11 +92,12 @@ def test_each_family_shows_the_middle_question_before_training(study: Study) -> 
 def test_the_middle_question_goes_by_samples_and_they_are_counted(study: Study) -> None:
     path = study.root / "models/policy-1.start" / BENCHMARK / "samples.parquet"
     rows = [
-        {"decoding": decoding, "question_id": name, "extracted": "7", "correct": right}
+        {"decoding": decoding, "question_id": name, "sample": sample, "extracted": "7", "correct": right}
         for name, rights in (("a", [True, True, False]), ("b", [False, True, False]), ("c", [True] * 3))
-        for decoding, right in (("greedy", True), *(("t1", each) for each in rights))
+        for decoding, answers in (("greedy", [True]), ("t1", rights))
+        for sample, right in enumerate(answers)
     ]
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    write_samples(path.parent, rows, {})
     found = examples(study, 5)
     assert isinstance(found, Examples)
     assert [row.answers[0] for row in found.rows] == [Answer("7", True, 2, 3), Answer("7", True, 3, 3)]
@@ -222,3 +223,36 @@ def test_an_image_that_is_none_is_told(study: Study) -> None:
     rewrite_questions(study, images=[IMAGE[:20]])
     found = FIGURE.read(study)
     assert isinstance(found, str) and found.startswith("an image of laptop_figures can't be read")
+
+
+def test_a_question_that_is_there_twice_is_named(study: Study) -> None:
+    path = study.root / "models/policy-1.start" / BENCHMARK / "questions.parquet"
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table.slice(1, 1)]), path)
+    assert (
+        examples(study, 5) == f"models/policy-1.start/{BENCHMARK}/questions.parquet, row 2: b is there twice"
+    )
+
+
+def test_doubled_answers_of_the_starting_policy_are_named(study: Study) -> None:
+    path = study.root / "models/policy-1.start" / BENCHMARK / "samples.parquet"
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table.slice(1, 1)]), path)
+    found = examples(study, 5)
+    assert found == (
+        f"models/policy-1.start/{BENCHMARK}/samples.parquet, row 7: sample 0 of a, greedy, is there twice"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [(None, "can't be read"), ("{", "is not valid JSON"), ("[]", "holds list, not an object")],
+)
+def test_results_of_the_starting_policy_that_are_none_are_named(
+    study: Study, text: str | None, reason: str
+) -> None:
+    path = study.root / "models/policy-1.start" / BENCHMARK / "results.json"
+    path.unlink() if text is None else path.write_text(text)
+    found = examples(study, 5)
+    assert isinstance(found, str)
+    assert found.startswith(f"models/policy-1.start/{BENCHMARK}/results.json: {reason}")

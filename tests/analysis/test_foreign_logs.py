@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,20 @@ def test_a_log_that_a_restart_began_anew_is_joined_with_the_one_that_was_kept(ea
     log.rename(easyr1_logs / "experiment_log_1.jsonl")
     log.write_text("".join(json.dumps(easyr1_line(step)) + "\n" for step in (5, 6, 7)))
     assert [record["step"] for record in easyr1.read(easyr1_logs, None).steps] == list(range(8))
+
+
+def test_logs_that_were_kept_are_in_order_after_a_copy_that_kept_no_times(easyr1_logs: Path) -> None:
+    log = easyr1_logs / "experiment_log.jsonl"
+    log.rename(easyr1_logs / "experiment_log_1.jsonl")
+    names = ["experiment_log_2.jsonl", "experiment_log_10.jsonl", log.name]
+    for age, (name, entropy) in enumerate(zip(names, (0.2, 0.3, 0.5), strict=True)):
+        line = easyr1_line(STEPS)
+        line["actor"]["entropy_loss"] = entropy
+        (easyr1_logs / name).write_text(json.dumps(line) + "\n")
+        os.utime(easyr1_logs / name, (100 - age, 100 - age))
+    assert easyr1.read(easyr1_logs, None).steps[-1]["actor/entropy"] == 0.5
+    log.unlink()
+    assert easyr1.read(easyr1_logs, None).steps[-1]["actor/entropy"] == 0.3
 
 
 def test_a_cut_last_line_is_left_out_and_a_damaged_one_named(easyr1_logs: Path) -> None:

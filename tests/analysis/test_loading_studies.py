@@ -314,3 +314,11 @@ def test_an_unknown_clock_is_an_error(tmp_path: Path) -> None:
     write_study(tmp_path, [GRPO], "odd", clock="lunar")
     with pytest.raises(UserError, match='no clock "lunar"'):
         load_study(tmp_path, "odd")
+
+
+def test_a_plan_without_cells_is_an_error_with_a_way_out(root: Path) -> None:
+    path = root / "studies" / "laptop" / "plan.json"
+    rewrite_json(path, lambda plan: plan.update(cells=[]))
+    with pytest.raises(UserError, match='The study "laptop" has no cells') as caught:
+        load_study(root, "laptop")
+    assert caught.value.where == str(path) and caught.value.way_out

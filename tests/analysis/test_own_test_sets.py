@@ -6,8 +6,9 @@ import json
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from synthetic_study import FASTRL, GRPO, IN_DOMAIN, OUT_OF_DOMAIN, write_study
+from synthetic_study import FASTRL, GRPO, IN_DOMAIN, write_evaluation, write_study
 
 from analysis.comparison import read
 from analysis.examples import examples
@@ -37,12 +38,12 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Study:
             status = json.loads((run / "status.json").read_text())
             (run / "status.json").write_text(json.dumps({"train": status["train"], stage: status["train"]}))
             results = json.loads((run / "eval" / IN_DOMAIN / "results.json").read_text())
-            for decoding in results["decodings"].values():
-                decoding["metrics"] = {name: scale * value for name, value in decoding["metrics"].items()}
-            (run / "eval" / IN_DOMAIN).rename(run / "eval" / dataset)
-            text = json.dumps({**results, "benchmark": dataset, "digests": {"data": dataset}})
-            (run / "eval" / dataset / "results.json").write_text(text)
-            shutil.rmtree(run / "eval" / OUT_OF_DOMAIN)
+            accuracy = {
+                name: scale * decoding["metrics"]["accuracy"]
+                for name, decoding in results["decodings"].items()
+            }
+            shutil.rmtree(run / "eval")
+            write_evaluation(run / "eval" / dataset, accuracy, cell.run_id, np.random.default_rng(cell.seed))
             cells.append(replace(cell, dataset=dataset, stages=("train", stage)))
     plan = read_plan(root, "one")
     report = replace(

@@ -18,6 +18,7 @@ from analysis.render.csv_long import HEADER, render_csv
 from analysis.render.latex import escape as latex_escape
 from analysis.render.latex import render_latex
 from analysis.render.markdown import render_markdown
+from analysis.render.pdf import render_pdf
 from analysis.reported import reported_figures
 from analysis.statistics import Estimate
 from analysis.study import Study, load_study
@@ -91,11 +92,20 @@ def test_a_csv_holds_every_value_with_its_provenance() -> None:
     rows = list(csv.DictReader(io.StringIO(render_csv(EXAMPLE))))
     assert tuple(rows[0]) == HEADER
     assert len(rows) == len(EXAMPLE.rows) * len(EXAMPLE.columns)
-    assert {row["row"] for row in rows} == {row.label for row in EXAMPLE.rows}
+    assert {row["row"] for row in rows} == {"GRPO", HOSTILE, "'= nothing"}
     speed = next(row for row in rows if row["row"] == HOSTILE and row["column"] == "speed")
     assert (speed["value"], speed["n"], speed["source"]) == ("2.14", "3", "derived")
     assert speed["run_ids"] == "f0;g0"
     assert [row["value"] for row in rows if row["source"] == "reported"] == ["", "2.14"]
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\N{FULLWIDTH EQUALS SIGN}"])
+def test_words_of_a_csv_are_no_formulas_of_a_spreadsheet(first: str) -> None:
+    hostile = f'{first}HYPERLINK("http://example.com")'
+    table = replace(EXAMPLE, name=hostile, rows=(replace(EXAMPLE.rows[1], label=hostile),))
+    rows = list(csv.DictReader(io.StringIO(render_csv(table), newline="")))
+    assert {row[column] for row in rows for column in ("table", "row")} == {f"'{hostile}"}
+    assert [row["value"] for row in rows if row["column"] == "change_points"] == ["-1.94"], "numbers stay"
 
 
 def test_a_hostile_label_breaks_no_markdown_row() -> None:
@@ -234,5 +244,5 @@ def test_a_run_that_saw_no_shuffled_images_is_told_under_the_table_of_images(tmp
 def test_a_table_is_the_same_each_time_in_every_format(name: str, study_for: Callable[[str], Study]) -> None:
     study = study_for(name)
     again = load_study(study.root, study.plan.study)
-    for text in (render_markdown, render_latex, render_csv):
-        assert text(TABLES[name].build(study)) == text(TABLES[name].build(again)) != ""
+    for text in (render_markdown, render_latex, render_csv, render_pdf):
+        assert text(TABLES[name].build(study)) == text(TABLES[name].build(again)) and text(EXAMPLE)

@@ -5,107 +5,50 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import shutil
-import socket
-import sqlite3
 import subprocess
 import sys
 import time
-import urllib.parse
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
-from synthetic_study import FASTRL, GRPO, IN_DOMAIN, write_study
+from synthetic_study import FASTRL, GRPO, IN_DOMAIN, write_evaluation, write_study
+from tracked_study import (
+    ONE_RUN,
+    TWO_RUNS,
+    forget_last_sync,
+    history,
+    only_run,
+    rows,
+    tracked_runs,
+    write_states,
+)
 
 from analysis.tracking.compare import compare_runs
 from analysis.tracking.names import (
     LONGEST_PARAMETER,
     PARENT_TAG,
     STUDY_TAG,
-    evaluation_metrics,
-    metric_name,
     parameters,
-    step_metrics,
 )
 from analysis.tracking.store import default_uri, open_client
 from analysis.tracking.sync import SyncReport, sync_study
-from analysis.tracking.ui import serve
 from experiments.cli import main
-from experiments.errors import UserError
 from experiments.identity import flattened, identity_part
 from experiments.locks import acquire
-from experiments.plan import Plan, plan_path
+from experiments.plan import plan_path
 from experiments.run_directory import RunDirectory
 from experiments.step_log import append_step
 
 PROJECT = Path(__file__).parents[2]
-ONE_RUN = (dataclasses.replace(GRPO, seeds=1),)
-TWO_RUNS = (dataclasses.replace(GRPO, seeds=1), dataclasses.replace(FASTRL, seeds=1))
-
-
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with MLflow's tables, which take seconds to make."""
-    root = tmp_path_factory.mktemp("empty")
-    open_client(default_uri(root))
-    return root / "tracking" / "mlflow.db"
 
 
 @pytest.fixture
-def root(tmp_path: Path, empty_store: Path) -> Path:
-    """A results root with an empty store."""
-    (tmp_path / "tracking").mkdir()
-    shutil.copy(empty_store, tmp_path / "tracking" / "mlflow.db")
-    return tmp_path
-
-
-def only_run(root: Path, plan: Plan) -> RunDirectory:
-    return RunDirectory(root / "runs" / plan.cells[0].run_id)
-
-
-def tracked_runs(root: Path, study: str = "laptop") -> dict[str, Any]:
-    """MLflow's own view of a study's runs, by name."""
-    client = open_client(default_uri(root))
-    experiment = client.get_experiment_by_name(study)
-    assert experiment is not None
-    runs = client.search_runs([experiment.experiment_id])
-    return {run.info.run_name: run for run in runs if PARENT_TAG in run.data.tags}
-
-
-def history(root: Path, run: Any, metric: str) -> list[tuple[int, float]]:
-    """Every value that MLflow has of a metric, with its step, in the order of steps."""
-    values = open_client(default_uri(root)).get_metric_history(run.info.run_id, metric)
-    return sorted((value.step, value.value) for value in values)
-
-
-def rows(root: Path) -> dict[str, list[Any]]:
-    """The content of the tables that a sync writes to."""
-    with sqlite3.connect(root / "tracking" / "mlflow.db") as connection:
-        return {
-            table: sorted(connection.execute(f"select * from {table}").fetchall(), key=repr)
-            for table in ("runs", "metrics", "latest_metrics", "params", "tags", "experiments")
-        }
-
-
-def forget_last_sync(root: Path) -> None:
-    (root / "tracking" / "laptop.digest").unlink()
-
-
-def write_states(run: RunDirectory, states: dict[str, str | None]) -> None:
-    """Give the stages other states; None: never tried."""
-    entries = json.loads(run.status_path.read_text())
-    for stage, state in states.items():
-        if state is None:
-            del entries[stage]
-        else:
-            entries[stage]["state"] = state
-    run.status_path.write_text(json.dumps(entries))
+def root(tracked_root: Path) -> Path:
+    return tracked_root
 
 
 def test_a_run_arrives_with_parameters_metrics_by_step_tags_and_artefacts(root: Path) -> None:
@@ -207,10 +150,8 @@ def test_steps_that_a_resumed_run_took_back_are_not_kept(root: Path) -> None:
 def test_a_new_evaluation_replaces_the_value_that_mlflow_shows(root: Path) -> None:
     run = only_run(root, write_study(root, ONE_RUN))
     sync_study(root, "laptop", None)
-    results = run.results(IN_DOMAIN)
-    assert results is not None
-    results["decodings"]["t1"]["metrics"]["accuracy"] = 0.125
-    run.results_path(IN_DOMAIN).write_text(json.dumps(results))
+    accuracy = {"t1": 0.125, "t0_6": 0.25, "greedy": 0.5}
+    write_evaluation(run.evaluation_path(IN_DOMAIN), accuracy, "again", np.random.default_rng(0))
     written = time.time() + 1
     os.utime(run.results_path(IN_DOMAIN), (written, written))
     sync_study(root, "laptop", None)
@@ -287,47 +228,6 @@ def test_the_study_is_the_parent_of_its_runs_and_ends_as_they_do(root: Path) -> 
         assert run.data.tags[PARENT_TAG] == parent.info.run_id
 
 
-WRITE = """
-import json, sys, time
-from pathlib import Path
-from experiments.step_log import append_step
-path, whole, second_half = map(Path, sys.argv[1:])
-lines = whole.read_text().splitlines()
-for number, line in enumerate(lines):
-    while number == len(lines) // 2 and not second_half.exists():
-        time.sleep(0.02)
-    append_step(path, json.loads(line))
-    time.sleep(0.02)
-"""
-
-
-def test_sixteen_runs_that_grow_at_once_lose_nothing(root: Path) -> None:
-    plan = write_study(root, (dataclasses.replace(GRPO, seeds=8), dataclasses.replace(FASTRL, seeds=8)))
-    runs = [RunDirectory(root / "runs" / cell.run_id) for cell in plan.cells]
-    writers = []
-    for run in runs:
-        keys = ("step", "time", "epoch", "cpu_s/gen", "actor/entropy")
-        records = [{key: record[key] for key in keys if key in record} for record in run.steps()[1:]]
-        whole = root / f"{run.run_id}.jsonl"
-        whole.write_text("".join(json.dumps(record) + "\n" for record in records))
-        run.steps_path.write_text("")
-        write_states(run, {"train": "running", **dict.fromkeys(list(run.status())[1:], None)})
-        command = [sys.executable, "-c", WRITE, str(run.steps_path), str(whole), str(root / "second half")]
-        writers.append(subprocess.Popen(command, cwd=PROJECT))
-    while any(writer.poll() is None for writer in writers):
-        sync_study(root, "laptop", None)
-        (root / "second half").touch()
-    assert [writer.returncode for writer in writers] == [0] * 16
-    sync_study(root, "laptop", None)
-    tracked = tracked_runs(root)
-    assert len(tracked) == 16
-    for run in runs:
-        records = [json.loads(line) for line in (root / f"{run.run_id}.jsonl").read_text().splitlines()]
-        for key in ("cpu_s/gen", "actor/entropy"):
-            expected = [(record["step"], record[key]) for record in records]
-            assert history(root, tracked[run.run_id], key) == expected
-
-
 def test_a_run_that_was_never_tried_is_not_there(root: Path) -> None:
     run = only_run(root, write_study(root, ONE_RUN))
     run.status_path.unlink()
@@ -377,110 +277,6 @@ def test_a_label_can_not_steer_the_terminal(root: Path, capsys: pytest.CaptureFi
     assert "\x1b" not in shown and "$(reboot)" in shown
 
 
-def test_a_damaged_run_is_named_and_the_others_are_tracked(root: Path) -> None:
-    plan = write_study(root, TWO_RUNS)
-    damaged = only_run(root, plan).steps_path
-    damaged.write_text('{"step": 1}\n{"step"\n{"step": 3}\n')
-    with pytest.raises(UserError, match=r"1 of 2 runs") as raised:
-        sync_study(root, "laptop", None)
-    assert raised.value.where == f"{damaged}, line 2"
-    assert tracked_runs(root).keys() == {plan.cells[1].run_id}
-
-
-def test_variables_of_the_environment_lead_nowhere_else(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_RUN_ID", "f" * 32)
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "77")
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "elsewhere")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{root / 'elsewhere.db'}")
-    plan = write_study(root, ONE_RUN)
-    sync_study(root, "laptop", None)
-    assert tracked_runs(root).keys() == {plan.cells[0].run_id}
-    assert not (root / "elsewhere.db").exists()
-
-
-SYNC = (
-    "import sys; from pathlib import Path; from analysis.tracking.sync import sync_study;"
-    "print(sync_study(Path(sys.argv[1]), 'laptop', None))"
-)
-
-
-def test_a_sync_killed_half_way_leaves_nothing_twice(root: Path) -> None:
-    write_study(root, (dataclasses.replace(GRPO, seeds=4),))
-    process = subprocess.Popen([sys.executable, "-c", SYNC, str(root)])
-    while process.poll() is None and not rows(root)["metrics"]:
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    half = rows(root)["metrics"]
-    assert not (root / "tracking" / "laptop.digest").exists()
-    sync_study(root, "laptop", None)
-    whole = rows(root)["metrics"]
-    assert half and set(half) < set(whole)
-
-    tracked = tracked_runs(root)
-    for name, run in tracked.items():
-        expected = [
-            (record["step"], record["timing_s/gen"])
-            for record in RunDirectory(root / "runs" / name).steps()
-            if record["step"]
-        ]
-        assert history(root, run, "timing_s/gen") == expected
-    assert len(tracked) == 4
-
-
-@pytest.mark.slow
-def test_processes_that_start_at_once_make_one_store(tmp_path: Path) -> None:
-    plan = write_study(tmp_path, TWO_RUNS)
-    processes = [
-        subprocess.Popen([sys.executable, "-c", SYNC, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    outputs = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    assert sorted("2 new" in output for output in outputs) == [False, True]
-    assert tracked_runs(tmp_path).keys() == {cell.run_id for cell in plan.cells}
-
-
-def test_a_server_that_does_not_answer_is_named_without_its_password(root: Path) -> None:
-    write_study(root, ONE_RUN)
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    with pytest.raises(UserError, match="does not answer") as raised:
-        sync_study(root, "laptop", f"http://ada:secret@127.0.0.1:{port}")
-    assert raised.value.where == f"http://127.0.0.1:{port}"
-    assert "secret" not in str(raised.value)
-
-
-def test_a_damaged_store_is_named(root: Path) -> None:
-    write_study(root, ONE_RUN)
-    (root / "tracking" / "mlflow.db").write_bytes(b"no database at all" * 100)
-    with pytest.raises(UserError, match="can't be opened") as raised:
-        sync_study(root, "laptop", None)
-    assert "mlflow.db" in raised.value.way_out
-
-
-@given(st.lists(st.text(min_size=1), min_size=1, max_size=4))
-def test_a_metric_name_has_letters_digits_underscores_and_slashes_only(parts: list[str]) -> None:
-    assert set(metric_name(*parts)) <= set("/_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-
-
-def test_only_numbers_become_metrics() -> None:
-    record = {"step": 3, "time": 1.5, "epoch": 1, "rollout/n": 8, "note": "x", "flag": True, "val@k=8": 0.5}
-    assert step_metrics(record) == {"epoch": 1.0, "rollout/n": 8.0, "val_k_8": 0.5}
-
-
-def test_two_keys_with_one_metric_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="a_b"):
-        step_metrics({"step": 1, "a=b": 1.0, "a@b": 2.0})
-
-
-def test_a_value_that_is_no_number_is_refused() -> None:
-    results = {"benchmark": "b", "decodings": {"t1": {"metrics": {"accuracy": float("nan")}}}}
-    with pytest.raises(ValueError, match="eval/b/t1/accuracy is nan"):
-        evaluation_metrics(results)
-
-
 def test_a_value_longer_than_mlflow_takes_is_cut_and_whole_in_the_artefact(root: Path) -> None:
     run = only_run(root, write_study(root, ONE_RUN))
     config = run.config()
@@ -490,86 +286,3 @@ def test_a_value_longer_than_mlflow_takes_is_cut_and_whole_in_the_artefact(root:
     sync_study(root, "laptop", None)
     [tracked] = tracked_runs(root).values()
     assert tracked.data.params["dataset.names"].endswith("...")
-
-
-def test_pages_without_runs_or_port_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="No runs have been tracked"):
-        serve(tmp_path, "127.0.0.1", 5000)
-    (tmp_path / "tracking").mkdir()
-    (tmp_path / "tracking" / "mlflow.db").touch()
-    with socket.socket() as busy:
-        busy.bind(("127.0.0.1", 0))
-        busy.listen()
-        port = busy.getsockname()[1]
-        with pytest.raises(UserError, match=f"127.0.0.1:{port}: Address already in use") as raised:
-            serve(tmp_path, "127.0.0.1", port)
-    assert raised.value.way_out.endswith(f"--port {port + 1}")
-
-
-SERVE = (
-    "import sys; from pathlib import Path; from analysis.tracking.ui import serve;"
-    "sys.exit(serve(Path(sys.argv[1]), '127.0.0.1', int(sys.argv[2])))"
-)
-
-
-@pytest.fixture(scope="module")
-def served(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """A results root with two tracked runs, and the address of MLflow's pages on it."""
-    root = tmp_path_factory.mktemp("served")
-    (root / "tracking").mkdir()
-    shutil.copy(empty_store, root / "tracking" / "mlflow.db")
-    write_study(root, TWO_RUNS)
-    sync_study(root, "laptop", None)
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    command = [sys.executable, "-c", SERVE, str(root), str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert f"at http://127.0.0.1:{port}/#/experiments" in process.stdout.readline()
-    yield root, f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait()
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", port))
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-def test_mlflow_pages_show_the_runs(served: tuple[Path, str], page_text: Callable[[str], str]) -> None:
-    root, address = served
-    experiment = open_client(default_uri(root)).get_experiment_by_name("laptop")
-    assert experiment is not None
-    by_name = urllib.parse.urlencode({"orderByKey": "attributes.run_name", "orderByAsc": "true"})
-    page = page_text(f"{address}/#/experiments/{experiment.experiment_id}/runs?{by_name}")
-    assert "Training runs" in page
-    for name in tracked_runs(root):
-        assert name in page
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-def test_mlflow_pages_draw_runs_side_by_side(
-    served: tuple[Path, str], page_text: Callable[[str], str]
-) -> None:
-    root, address = served
-    runs = tracked_runs(root)
-    identifiers = json.dumps([run.info.run_id for run in runs.values()])
-    experiments = json.dumps([run.info.experiment_id for run in runs.values()][:1])
-    query = urllib.parse.urlencode({"runs": identifiers, "experiments": experiments})
-    page = page_text(f"{address}/#/compare-runs?{query}")
-    assert "Parallel Coordinates" in page
-    assert re.search(r"<svg[^>]*main-svg", page), "a chart of Plotly"
-    for name in runs:
-        assert name in page
-
-
-@pytest.mark.slow
-def test_a_server_takes_runs_as_the_file_does(served: tuple[Path, str], tmp_path: Path) -> None:
-    root, address = served
-    [arm] = ONE_RUN
-    plan = write_study(tmp_path, [dataclasses.replace(arm, label="GRPO elsewhere")], study="remote")
-    assert sync_study(tmp_path, "remote", address).added == 1
-    assert sync_study(tmp_path, "remote", address).unchanged == 1
-    assert tracked_runs(root, "remote").keys() == {plan.cells[0].run_id}
-    assert not (tmp_path / "tracking" / "mlflow.db").exists()
