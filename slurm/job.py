@@ -27,7 +27,7 @@ from slurm.client import SlurmError, call
 from slurm.ledger import JobArray, StageTask, Submission, read_submission
 from slurm.parent_death import end_with_parent
 from slurm.queue import TaskId
-from slurm.ray_nodes import LostNode, RayError, RayNodes
+from slurm.ray_nodes import LostNode, RayError, RayNodes, ray_access
 from slurm.verdict import KILLED_KIND, STALLED_KIND
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
@@ -82,10 +82,12 @@ class _Job:
         return self.task.stage == "train" and int(os.environ.get("SLURM_JOB_NUM_NODES", "1")) > 1
 
     def _run_on_all_nodes(self) -> int:
+        self._environment |= ray_access(self._environment)
         self._ray = RayNodes(
             self.task.command[0],
             lambda node: self.submission.node_log(self._task_id, node),
             self.array.ray_join_seconds,
+            self._environment,
         )
         try:
             address = self._ray.start(lambda: self._asked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -46,11 +47,18 @@ class RayNodes:
     """Ray on the nodes of this job, one step each; `start`, then `stop`, whatever came between.
 
     python: the interpreter that has Ray. logs: a path for the log of each node, given its name.
-    join_seconds: within which every node must have joined.
+    join_seconds: within which every node must have joined. environment: of Ray, with `ray_access` of the job.
     """
 
-    def __init__(self, python: str, logs: Callable[[str], Path], join_seconds: float) -> None:
+    def __init__(
+        self,
+        python: str,
+        logs: Callable[[str], Path],
+        join_seconds: float,
+        environment: Mapping[str, str],
+    ) -> None:
         self._python, self._logs, self._seconds = python, logs, join_seconds
+        self._environment = dict(environment)
         self._steps: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, stop_requested: Callable[[], bool]) -> str | None:
@@ -122,7 +130,9 @@ class RayNodes:
         ]
         command = [sys.executable, "-m", "slurm.ray_node", self._python, socket.gethostname()]
         self._steps[name] = subprocess.Popen(
-            [*step, *command, f"--node-name={name}", *options, *ports], stdin=subprocess.PIPE
+            [*step, *command, f"--node-name={name}", *options, *ports],
+            stdin=subprocess.PIPE,
+            env=self._environment,
         )
 
     def _await(
@@ -131,7 +141,7 @@ class RayNodes:
         """The address, once every node has joined; None after a request to stop."""
         left = max(1.0, end - time.monotonic())
         command = [self._python, "-m", "slurm.ray_joined", address, str(left), *names]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as probe:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self._environment) as probe:
             try:
                 while probe.poll() is None and time.monotonic() < end + _PROBE_SECONDS:
                     if stop_requested():
@@ -153,6 +163,18 @@ class RayNodes:
             f"look into these logs; the nodes must reach {address}",
             1,
         )
+
+
+def ray_access(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables by which the parts of a job's Ray know each other; none where the site has settled it.
+
+    Ray asks for a token as soon as one lies in the user's home folder, where any Ray of one node leaves it,
+    and then refuses nodes that were not told the same. With its own token a job's Ray takes no other's work.
+    """
+    if environment.get("RAY_AUTH_MODE", "token") != "token" or "RAY_AUTH_TOKEN_PATH" in environment:
+        return {}
+    token = environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
 
 
 def _addresses(nodes: str) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from transformers import PreTrainedTokenizerFast
 
 from eval.datasets.laptop_figures.figure import HEIGHT, WIDTH
@@ -60,9 +61,16 @@ def build(
     """Build the policy and save it into `folder`, for AutoModelForImageTextToText to load.
 
     Seeds, threads and random state are as in `experiments.policies.laptop_llama.build`. Raises ValueError for
-    a data set that it does not know how to warm up on, OSError when the folder can't be written.
+    a data set that it does not know how to warm up on and for transformers before 5, OSError when the folder
+    can't be written.
     """
     settings = LaptopVision.from_mapping(model_config)
+    if int(transformers.__version__.partition(".")[0]) < 5:
+        raise ValueError(
+            f"{settings.name} is built with transformers 5, and this environment has "
+            f"{transformers.__version__}: train a cell of it with engine={settings.engine} and the same "
+            "paths.root first, which builds it"
+        )
     check_warm_up_set(settings, dataset_config)
     splits = LaptopGeometrySplits.from_mapping(dataset_config["splits"])
     in_domain, out_of_domain = warmup_pools(splits, FIGURES)

@@ -165,6 +165,16 @@ def test_another_data_set_is_refused(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
+def test_an_environment_that_can_not_build_it_is_told_which_one_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformers.__version__", "4.57.6")
+    dataset = compose_cell(["model=laptop_qwen2_5_vl", "dataset=laptop_figures"])["dataset"]
+    with pytest.raises(ValueError, match=r"has 4\.57\.6: train a cell of it with engine=reference_vision"):
+        prepare_policy(model_config(), dataset, tmp_path, lambda line: None)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
 def evaluated_run(built: Path, root: Path) -> tuple[RunDirectory, dict[str, Any]]:
     """A run that started from the built policy and has learnt nothing, to be evaluated on eight questions."""
     few = "{train: 8, selection: 8, validation: 8, out_of_domain: 8}"
