@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from eval.datasets import load_questions, make_if_generated, parquet_folder, spl
 from eval.datasets.records import DataError
 from eval.preparation.prepare import read_card
 from experiments.atomic_files import write_file
+from experiments.errors import UserError
 from experiments.policies.prepare import prepare_policy
 from experiments.provenance import write_provenance
 from experiments.rollout_files import write_rollouts
@@ -23,38 +26,50 @@ from fastrl.engines.reference.settings import training_settings
 from fastrl.method import build_method
 
 _REWARD_FILE = Path(__file__).parents[1] / "eval" / "rewards" / "easyr1_reward.py"
+_NEEDED = ("ray", "tensordict", "torchdata", "omegaconf")
 _PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
 def train_on_easyr1(run: RunDirectory, config: dict[str, Any], context: StageContext) -> None:
     """Train from EasyR1's newest checkpoint, or from the starting policy, to the end.
 
-    Writes what the embedded engine's stage does, see `experiments.train_stage.train`. Raises DataError for a
-    data set that is not prepared, StageStopped after a stop request, with a checkpoint of the last step.
+    Writes what the embedded engine's stage does, see `experiments.train_stage.train`. Raises UserError in an
+    environment that is not EasyR1's, DataError for a data set that is not prepared, StageStopped after a stop
+    request, with a checkpoint of the last step.
     """
     if run.final_checkpoint.is_dir():
         return
+    _check_environment(config["engine"]["name"])
     from fastrl.engines.easyr1 import launch
 
     dataset = config["dataset"]
     policy = prepare_policy(config["model"], dataset, run.root / "models", context.announce)
     files = run_files(run, config, policy)
     splits = write_inputs(files, dataset)
-    steps = total_steps(
+    planned = total_steps(
         training_settings(config["training"]), build_method(config["method"]), splits["train"]["questions"]
     )
-    write_provenance(
-        run,
-        attempt=context.attempt,
-        policy=policy.name if isinstance(policy, Path) else policy,
-        steps=steps,
-        data=splits,
-    )
+
+    def started(steps: int) -> None:
+        if steps < planned:
+            context.announce(
+                f"{steps} steps, not {planned}: EasyR1 leaves out questions that are longer than "
+                "training.max_prompt_tokens, and draws that are not full"
+            )
+        write_provenance(
+            run,
+            attempt=context.attempt,
+            policy=policy.name if isinstance(policy, Path) else policy,
+            steps=steps,
+            data=splits,
+        )
+
     outcome = launch.train(
         config=config,
         run=run.run_id,
         files=files,
         final=run.final_checkpoint,
+        on_start=started,
         on_step=lambda record: append_step(run.steps_path, record),
         on_rollouts=lambda step, record: write_rollouts(run.rollouts, step, record),
         cut_back=lambda step: context.announce(
@@ -125,6 +140,18 @@ def write_inputs(files: RunFiles, dataset: Mapping[str, Any]) -> dict[str, dict[
     if files.format_prompt is not None:
         write_file(Path(files.format_prompt), "{{ content | trim }}\n" + dataset["instruction"])
     return splits
+
+
+def _check_environment(engine: str) -> None:
+    """Raise UserError where EasyR1 could not be imported, whatever `engine.home` says."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(
+            f"{sys.executable} is not of EasyR1's environment: it has no {', '.join(missing)}.",
+            f"engine={engine}",
+            "train there (docs/easyr1.md): on a cluster name its Python by cluster.slurm.python.train, "
+            "elsewhere start the training with it",
+        )
 
 
 def _has_no_chat_template(policy: Path | str) -> bool:

@@ -99,6 +99,15 @@ def _sampled_rows(tokenizer: Any, given: dict[str, Any]) -> list[dict[str, Any]]
     return rows
 
 
+def read_witness(checkpoints: Path) -> list[dict[str, Any]]:
+    """The rows that were written down beside a run's checkpoints; none where nobody watched."""
+    return [
+        json.loads(line)
+        for file in sorted((checkpoints / FOLDER).glob("*.jsonl"))
+        for line in file.read_text().splitlines()
+    ]
+
+
 def read_questions(path: Path) -> dict[str, tuple[str, list[Any]]]:
     """By prompt, as the rows that were written have it: a question's text, and its images in RGB."""
     import io

@@ -39,6 +39,7 @@ def main(spec: dict[str, Any]) -> None:
             run=spec["run"],
             files=files,
             final=Path(spec["final"]),
+            on_start=lambda steps: print(f"{steps} steps"),
             on_step=on_step,
             on_rollouts=lambda step, record: rollouts.append(
                 {"step": step, "kept": record.kept.tolist(), "reason": list(record.reason)}

@@ -91,6 +91,19 @@ def test_a_run_directory_is_trained_to_its_end(undisturbed: RunDirectory) -> Non
     assert recorded == ["step_3.parquet", "step_6.parquet"]
 
 
+def test_a_run_is_whole_though_easyr1_leaves_out_long_questions(assets: Assets, tmp_path: Path) -> None:
+    """14 of 24 questions are short enough, and fill one step an epoch: a report asks for no more of them."""
+    from analysis.step_frames import read_step_frame
+
+    run = created(tmp_path, assets, max_prompt_tokens=64, validate_every=2)
+    code, output = ended(started(run))
+    assert code == 0, output
+    assert read_step_frame(run.steps_path, "timing_s")["step"].tolist() == [0, 1, 2]
+    assert json.loads(run.provenance_path.read_text())["steps"] == 2
+    log = next(run.attempt_path("train", 1).glob("stdout*")).read_text()
+    assert "2 steps, not 6: EasyR1 leaves out questions" in log
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2], ids=["SIGTERM", "SIGUSR2"])
 def test_a_stopped_stage_saves_and_its_next_attempt_ends_like_an_undisturbed_one(
     number: signal.Signals, undisturbed: RunDirectory, assets: Assets, tmp_path: Path

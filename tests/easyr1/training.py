@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from image_witness import FOLDER
+from image_witness import read_witness
 from tiny_assets import Assets
 
 _ROOT = Path(__file__).parents[2]
@@ -87,9 +87,5 @@ def train_cell(
         steps=[json.loads(line) for line in steps.read_text().splitlines()] if steps.is_file() else [],
         rollouts=json.loads(rollouts.read_text()) if rollouts.is_file() else [],
         log=log,
-        seen=[
-            json.loads(line)
-            for file in sorted((folder / "checkpoints" / FOLDER).glob("*.jsonl"))
-            for line in file.read_text().splitlines()
-        ],
+        seen=read_witness(folder / "checkpoints"),
     )

@@ -46,6 +46,15 @@ def test_a_first_checkpoint_that_was_cut_short_is_dropped(tmp_path: Path) -> Non
     assert not (tmp_path / "global_step_5").exists()
 
 
+def test_several_checkpoints_without_a_tracker_are_not_thrown_away(tmp_path: Path) -> None:
+    checkpoint(tmp_path, 5, ranks=4)
+    checkpoint(tmp_path, 10, ranks=4)
+    (tmp_path / TRACKER).unlink()
+    with pytest.raises(CheckpointProblem, match=f"2 checkpoints, but no {TRACKER}"):
+        resumable_step(tmp_path, ranks=4)
+    assert (tmp_path / "global_step_10" / "dataloader.pt").exists()
+
+
 @pytest.mark.parametrize("lost", ["actor", "dataloader.pt"])
 def test_a_checkpoint_that_is_gone_is_no_silent_new_start(tmp_path: Path, lost: str) -> None:
     actor = checkpoint(tmp_path, 5, ranks=4)

@@ -23,6 +23,9 @@ FILES = RunFiles(
 )
 PAPER = ["engine=easyr1", "dataset=geometry3k", "model=qwen2_5_vl_7b", "training=paper_geometry3k"]
 
+ONE_SIZE = ["engine.dynamic_batching=false"]
+"""Micro-batches of so many trajectories, and not of so many tokens."""
+
 
 def translated(*overrides: str) -> dict[str, Any]:
     return flat(easyr1_config(compose_cell(overrides), FILES))
@@ -84,13 +87,29 @@ def test_a_setting_becomes_easyr1s(words: list[str], key: str, value: object) ->
     [
         (["method=dr_grpo"], "method.objective.name=dr_grpo has no counterpart in EasyR1"),
         (["training.updates=7", "training.update_mode=fixed"], "training.updates=7 does not divide"),
-        (["training.keep_checkpoints=1"], "EasyR1 deletes the old checkpoint"),
         (["training.on_bad_reward=drop"], "groups of equal size"),
         (["method=cppo", "method.selector.allocation=true"], "plans more questions"),
         (["engine.micro_batch_update=3"], "does not divide the 128 trajectories of an update"),
         (["engine.tensor_parallel=3"], "does not divide the 4 GPUs"),
         (["engine.max_pixels=784"], "max_pixels=784 not below it"),
         (["engine.gpus_per_node=6"], "does not divide over the engine's 6 ranks"),
+        (["engine.nodes=64"], "the engine's 256 ranks do not divide the 128 trajectories of an update"),
+        (["engine.draw_questions=6"], "draw_questions=6 does not divide over the engine's 4 ranks"),
+        (["engine.micro_batch_experience=7"], "does not divide the 2048 trajectories of a step"),
+        (
+            ["method=fastrl", "method.prune=after_logprob", "engine.gpus_per_node=32", *ONE_SIZE],
+            "micro_batch_experience=16 does not divide the 24 trajectories of a rank, 3 a question",
+        ),
+        (
+            [
+                "method=fastrl",
+                "engine.gpus_per_node=16",
+                "engine.micro_batch_update=8",
+                "training.update_mode=fixed",
+                *ONE_SIZE,
+            ],
+            "train in multiples of 2048 trajectories, and a step may sample only 512 (2 a question)",
+        ),
     ],
 )
 def test_what_easyr1_cannot_do_is_refused_at_composition(words: list[str], what: str) -> None:

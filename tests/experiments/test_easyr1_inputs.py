@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from experiments.compose import compose_cell
 from experiments.easyr1_training import run_files, write_inputs
 from experiments.identity import run_id
 from experiments.run_directory import RunDirectory
+from experiments.stage import run_stage
 
 SIZES = "dataset.splits.sizes={train: 32, selection: 8, validation: 8, out_of_domain: 8}"
 
@@ -29,6 +32,19 @@ def inputs(root: Path, template: str | None) -> dict[str, int]:
 
 def test_figures_are_drawn_for_easyr1(tmp_path: Path) -> None:
     assert inputs(tmp_path, "{{ messages }}") == {"train": 32, "validation": 8}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="may be EasyR1's environment")
+def test_another_environment_than_easyr1s_is_named_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    config = compose_cell(["engine=easyr1_cpu", f"paths.root={tmp_path}", SIZES])
+    run = RunDirectory.create(tmp_path, run_id(config), config)
+    outcome = run_stage(run, "train")
+    assert outcome.error is not None and outcome.error.kind == "UserError"
+    assert f"{sys.executable} is not of EasyR1's environment: it has no ray" in outcome.error.message
+    assert "cluster.slurm.python.train" in outcome.error.message
+    assert not (tmp_path / "models").exists()
 
 
 def test_images_need_a_chat_template(tmp_path: Path) -> None:

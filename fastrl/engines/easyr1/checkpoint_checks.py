@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def claim(checkpoints: Path, run: str) -> None:
     """
     checkpoints.mkdir(parents=True, exist_ok=True)
     path = checkpoints / OWNER
-    draft = checkpoints / f".{OWNER}.{os.getpid()}"
+    draft = checkpoints / f".{OWNER}.{secrets.token_hex(4)}"
     draft.write_text(json.dumps({"run": run}), encoding="utf-8")
     try:
         os.link(draft, path)  # of two that come at once, one fails
@@ -57,15 +58,20 @@ def resumable_step(checkpoints: Path, ranks: int) -> int:
     """The step that EasyR1 will go on after; 0 for an empty folder.
 
     Raises CheckpointProblem when the tracker names a checkpoint that is missing or incomplete (EasyR1 would
-    silently train from the start), or one that another number of ranks wrote (it can't be loaded).
+    silently train from the start), or one that another number of ranks wrote (it can't be loaded), and when
+    there are several checkpoints and no tracker.
     """
     tracker = checkpoints / TRACKER
     if not tracker.is_file():
         leftovers = sorted(checkpoints.glob("global_step_*"))
-        if leftovers:
-            # Killed while the first checkpoint was being written: there is nothing to lose but that.
-            for leftover in leftovers:
-                shutil.rmtree(leftover)
+        if len(leftovers) > 1:
+            raise CheckpointProblem(
+                f"{checkpoints} holds {len(leftovers)} checkpoints, but no {TRACKER} to name the newest: "
+                "EasyR1 would train from the start; name its step in that file as last_global_step"
+            )
+        # Killed while the first checkpoint was being written: there is nothing to lose but that.
+        for leftover in leftovers:
+            shutil.rmtree(leftover)
         return 0
     try:
         step = int(json.loads(tracker.read_text(encoding="utf-8"))["last_global_step"])

@@ -43,6 +43,7 @@ def train(
     run: str,
     files: RunFiles,
     final: Path,
+    on_start: Callable[[int], None],
     on_step: Callable[[dict[str, Any]], None],
     on_rollouts: Callable[[int, RolloutRecord], None],
     cut_back: Callable[[int], None],
@@ -52,8 +53,10 @@ def train(
     """Train a cell to the end, from its newest checkpoint, or until a stop request, with everything saved.
 
     run: the run's id, which its checkpoint folder is marked with. final: where the trained policy goes, a
-    Hugging Face folder. on_step: gets each step's record, before the step's checkpoint. cut_back(step):
-    called before training, to drop records after the checkpoint.
+    Hugging Face folder. on_start(steps): called once before training with the steps that EasyR1 makes, fewer
+    than the questions would fill where it leaves out some that are too long. on_step: gets each step's
+    record, before the step's checkpoint. cut_back(step): called before training, to drop records after the
+    checkpoint.
     Raises ImportError when there is no EasyR1 here, CheckpointProblem.
     """
     engine = easyr1_settings(config["engine"])
@@ -74,7 +77,9 @@ def train(
     try:
         trainer = _trainer(config, files, step, on_step, on_rollouts, stop_requested)
         steps = int(trainer.training_steps)
+        on_start(steps)
         if step < steps:  # else only the export is left
+            keep_own_logs(Path(files.checkpoints))
             trainer.init_workers()
             trainer.fit()
     except TrainingStopped as stopped:
@@ -85,6 +90,15 @@ def train(
     actor = Path(files.checkpoints) / f"global_step_{steps}" / "actor"
     export_policy(actor, final, Path(engine.home) if engine.home else None)
     return TrainOutcome(steps, finished=True)
+
+
+def keep_own_logs(checkpoints: Path) -> None:
+    """Set aside EasyR1's own logs, which each start begins anew: the first start's become `…_1`."""
+    for name in ("experiment_log.jsonl", "generations.log"):
+        log = checkpoints / name
+        if log.is_file() and log.stat().st_size:
+            earlier = len(list(checkpoints.glob(f"{log.stem}_*{log.suffix}")))
+            log.rename(log.with_name(f"{log.stem}_{earlier + 1}{log.suffix}"))
 
 
 def import_paths(worker: str, home: str | None) -> list[str]:

@@ -16,6 +16,7 @@ import ray
 import torch
 from verl.protocol import DataProto
 from verl.trainer.ray_trainer import RayPPOTrainer
+from verl.utils.checkpoint.checkpoint_manager import remove_obsolete_ckpt
 
 from fastrl.alignment import Alignment, AlignmentError, align, aligned_advantages
 from fastrl.engines.easyr1.group_batch import GroupedBatch, grouped, plain, row_advantages, spread
@@ -80,8 +81,7 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         self.reward_fn = self._tap
         self._state = initial_method_state(method)
         self._save_due = self._validating = self._generating = False
-        self._epochs_ended = 0
-        self._save_seconds = 0.0
+        self._epochs_ended, self._saved_step, self._save_seconds = 0, 0, 0.0
         loader: QuestionLoader = self.train_dataloader
         loader.plan, loader.on_epoch = self._plan, self._epoch_ended
 
@@ -126,29 +126,33 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         """At the start of step `global_step`, before anything of it has happened."""
         done = self.global_step - 1
         stopping = done > 0 and self._stop_requested()
-        if self._save_due or stopping:
+        if (self._save_due or stopping) and done != self._saved_step:
             self._save_now(done)
         if stopping:
             raise TrainingStopped(done)
 
     def _save_now(self, step: int) -> None:
         start = time.perf_counter()
-        self.train_dataloader.extra["method"] = save_method_state(self._method, self._state)
-        self.train_dataloader.extra["epochs_ended"] = self._epochs_ended
-        current, self.global_step = self.global_step, step
+        extra, settings = self.train_dataloader.extra, self.config.trainer
+        extra.update(method=save_method_state(self._method, self._state), epochs_ended=self._epochs_ended)
+        current, limit = self.global_step, settings.save_limit
+        # EasyR1 deletes old ones first, the newest too where another is the best: a kill then leaves none.
+        self.global_step, settings.save_limit = step, -1
         try:
             super()._save_checkpoint()
         finally:
-            self.global_step = current
-        self._save_due = False
+            self.global_step, settings.save_limit = current, limit
+        remove_obsolete_ckpt(settings.save_checkpoint_path, step, self.best_global_step, limit)
+        self._save_due, self._saved_step = False, step
         self._save_seconds += time.perf_counter() - start
 
     def _load_checkpoint(self) -> None:
         super()._load_checkpoint()
-        saved = self.train_dataloader.extra.get("method")
-        if saved is not None:
-            self._state = restore_method_state(self._method, saved)
-            self._epochs_ended = self.train_dataloader.extra["epochs_ended"]
+        self._saved_step = self.global_step
+        extra = self.train_dataloader.extra
+        if "method" in extra:
+            self._state = restore_method_state(self._method, extra["method"])
+            self._epochs_ended = extra["epochs_ended"]
 
     def _validate(self) -> dict[str, Any]:
         self._validating = True
@@ -169,8 +173,7 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
 
     def _set_rollouts(self) -> None:
         """End the schedule's epochs that the loader has passed, and set n, the same for the whole step."""
-        progress = (self.global_step - 1) / self.training_steps
-        rollouts = self._state.rollouts
+        progress, rollouts = (self.global_step - 1) / self.training_steps, self._state.rollouts
         for _ in range(self._epochs_ended):
             rollouts = self._method.rollouts.end_epoch(rollouts, progress)
         self._epochs_ended = 0
@@ -181,17 +184,16 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         """EasyR1's, then what the filter observes of every group that was sampled, also of refused ones."""
         self.data_iterator.peek()  # may end an epoch of the data, and so of the schedule
         self._set_rollouts()
-        skipped, epoch = self.train_dataloader.skipped, self.train_dataloader.epoch
+        skipped, self._step_epoch = self.train_dataloader.skipped, self.train_dataloader.epoch
         self._tap.start()
         self._generating = True
         try:
             batch: DataProto = super()._make_batch_data(metrics)
         finally:
             self._generating = False
-        self._step_epoch = epoch
         metrics["fastrl/n"] = self.config.worker.rollout.n
         metrics["fastrl/refilled"] = float(self.config.algorithm.online_filtering)
-        metrics["fastrl/epoch"] = epoch
+        metrics["fastrl/epoch"] = self._step_epoch
         metrics["fastrl/skipped"] = self.train_dataloader.skipped - skipped
         metrics["fastrl/save_seconds"], self._save_seconds = self._save_seconds, 0.0
         return batch
@@ -242,9 +244,7 @@ class MethodTrainer(RayPPOTrainer):  # type: ignore[misc]
         try:
             return align(selection.kept, rollouts.offsets, selection.priority, divisor, "trim"), selection
         except AlignmentError as error:
-            raise ValueError(
-                f"step {self.global_step}: {error}; EasyR1 can't make an update of fewer trajectories"
-            ) from error
+            raise ValueError(f"step {self.global_step}: {error}; EasyR1 can't update on fewer") from error
 
     def _kept_rows(self, batch: DataProto) -> DataProto:
         """Pruning after log-probs: the rows that the update gets, balanced over the ranks anew."""

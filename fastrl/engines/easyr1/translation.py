@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fastrl.engines.easyr1.batch_problems import batch_problems, initial_rollouts
 from fastrl.engines.easyr1.settings import EasyR1Settings, easyr1_settings
 
 LOSSES = {
@@ -116,7 +117,7 @@ def easyr1_config(config: Mapping[str, Any], files: RunFiles) -> dict[str, Any]:
             },
             "ref": {"fsdp": {"enable_cpu_offload": engine.offload_reference}},
             "rollout": {
-                "n": _initial_rollouts(method),
+                "n": initial_rollouts(method),
                 "temperature": training["temperature"],
                 "seed": config["seed"],
                 "tensor_parallel_size": engine.tensor_parallel,
@@ -181,26 +182,8 @@ def easyr1_problems(config: Mapping[str, Any]) -> list[tuple[str, str, str]]:
                 "use a divisor",
             )
         )
-    engine = easyr1_settings(config["engine"])
-    mini_batch = training["questions_per_step"] // training["updates"] * _initial_rollouts(method)
-    if not problems and mini_batch % (engine.data_parallel * engine.micro_batch_update):
-        problems.append(
-            (
-                "engine.micro_batch_update",
-                f"engine.micro_batch_update={engine.micro_batch_update} on {engine.data_parallel} rank(s) "
-                f"does not divide the {mini_batch} trajectories of an update",
-                f"use a divisor of {mini_batch / engine.data_parallel:g}",
-            )
-        )
-    if training["keep_checkpoints"] < 2:
-        problems.append(
-            (
-                "training.keep_checkpoints",
-                f"training.keep_checkpoints={training['keep_checkpoints']}: EasyR1 deletes the old "
-                "checkpoint before it writes the new one, so a kill in between loses both",
-                "use at least 2",
-            )
-        )
+    if not problems:
+        problems += batch_problems(config)
     if training["on_bad_reward"] != "error":
         problems.append(
             (
@@ -229,8 +212,3 @@ def _refills(method: Mapping[str, Any]) -> int | None:
     """The draws that a filter which refuses groups may make, None for one that takes every group."""
     prompts = method["prompts"]
     return int(prompts["max_draws"]) if prompts["name"] in _REFUSING else None
-
-
-def _initial_rollouts(method: Mapping[str, Any]) -> int:
-    rollouts = method["rollouts"]
-    return int(rollouts["n"] if "n" in rollouts else rollouts["values"][0])
