@@ -183,13 +183,15 @@ def _stacked(text: str, letters: int) -> tuple[str, ...]:
 
 def _wrapped(text: str, width: float) -> list[str]:
     """A note in lines that are no wider."""
-    lines = [""]
+    lines, used, space = [""], 0.0, _width(" ", _NOTE)
     for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and _width(longer, _NOTE) > width:
+        own = _width(word, _NOTE)
+        if lines[-1] and used + space + own > width:
             lines.append(word)
+            used = own
         else:
-            lines[-1] = longer
+            used += own + (space if lines[-1] else 0.0)
+            lines[-1] = f"{lines[-1]} {word}".strip()
     return lines
 
 
