@@ -89,9 +89,12 @@ def check_one_checkpoint(
     for name, each in results.items():
         settings = benchmarks.get(name) if isinstance(benchmarks, dict) else None
         asked = {key: (settings or {}).get(key) for key in ("lm", "lm_options")}
+        digest = each.get("digests", {}).get("checkpoint")
+        if not digest:
+            continue
         other = first.setdefault(json.dumps(asked, sort_keys=True), name)
-        digest, before = (result.get("digests", {}).get("checkpoint") for result in (each, results[other]))
-        if digest and before and digest != before:
+        before = results[other]["digests"]["checkpoint"]
+        if digest != before:
             raise RecordError(
                 place(run.results_path(name)),
                 f"of the checkpoint {str(digest)[:10]}, while {other} was evaluated with {str(before)[:10]}; "

@@ -12,7 +12,7 @@ from typing import Any
 
 from eval.datasets import load_questions
 from eval.evaluate import evaluate
-from experiments.atomic_files import draft_path
+from experiments.atomic_files import draft_path, remove_old_drafts
 from experiments.locks import LockHeld, LockLost, acquire
 from experiments.run_directory import RunDirectory
 from experiments.stage_function import StageContext
@@ -39,6 +39,8 @@ def record_start(run: RunDirectory, config: Mapping[str, Any], benchmark: str, c
         return
     try:
         with acquire(folder.with_name(f"{benchmark}.lock")) as lock:
+            # Of one that was killed; nobody else writes there while this one holds the lock.
+            remove_old_drafts(folder, older_than=0.0)
 
             def stop_requested() -> bool:
                 # Processes on other hosts take over what is not touched for a while.

@@ -15,7 +15,8 @@ _AT_A_TIME = 200
 def cancel(root: Path, chosen: Callable[[Submission, str, str], bool]) -> list[TaskId]:
     """Cancel the tasks in the queue that are chosen by submission, run id and stage; returns them.
 
-    A stage that runs is asked to save first, as at a preemption. Raises SlurmError.
+    A stage that runs is asked to save first, as at a preemption. Raises SlurmError, and UserError
+    while another process is cancelling.
     """
     found: dict[TaskId, Submission] = {}
     comments = read_queue(()).comments if any(submissions(root)) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,21 +70,26 @@ def _kind(cell: Cell) -> tuple[str, str, str]:
 
 
 def _measured(run: RunDirectory) -> Mapping[str, float]:
-    """Seconds of the finished stages of a run."""
+    """Seconds of the finished stages of a run, as far as its records can be read."""
     seconds = {}
-    for stage, entry in run.status().items():
-        if entry.state != "done":
-            continue
-        if stage == "train":
-            steps = run.steps()
-            if len(steps) > 1:
-                pace = (steps[-1]["time"] - steps[0]["time"]) / (len(steps) - 1)
-                seconds[stage] = pace * len(steps)
-            continue
-        try:
-            results = run.results(stage.partition("-")[2]) or {}
-        except UserError:
-            continue
-        if isinstance(results.get("seconds"), int | float):
-            seconds[stage] = float(results["seconds"])
+    with contextlib.suppress(UserError):
+        for stage, entry in run.status().items():
+            if entry.state != "done":
+                continue
+            with contextlib.suppress(UserError):
+                found = _seconds(run, stage)
+                if found is not None:
+                    seconds[stage] = found
     return seconds
+
+
+def _seconds(run: RunDirectory, stage: str) -> float | None:
+    """What a finished stage took, None where its record does not tell. Raises UserError for a damaged one."""
+    if stage == "train":
+        steps = run.steps()
+        if len(steps) < 2:
+            return None
+        pace: float = (steps[-1]["time"] - steps[0]["time"]) / (len(steps) - 1)
+        return pace * len(steps)
+    found = (run.results(stage.partition("-")[2]) or {}).get("seconds")
+    return float(found) if isinstance(found, int | float) else None

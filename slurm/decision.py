@@ -38,8 +38,8 @@ class Step:
 @dataclass(frozen=True)
 class Decision:
     """send: in the plan's order. joined: stages that somebody has in hand already. left: those that ended
-    badly and are not retried. blocked: stages whose training is among `left`, or runs outside Slurm.
-    done: how many.
+    badly and are not retried, or whose run is damaged. blocked: stages whose training is among `left`, or
+    runs outside Slurm. done: how many.
     """
 
     send: tuple[Step, ...]

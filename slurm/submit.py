@@ -74,9 +74,10 @@ def submit_study(
 ) -> Outcome:
     """Send what is left of a study.
 
-    configs: the resolved config of each run id. Raises UserError for a cluster without Slurm, a damaged run,
-    or while another submission to the same results folder is under way; SlurmError when Slurm refuses, what
-    was sent before stays sent and recorded.
+    configs: the resolved config of each run id. Nothing is sent for a run whose status is damaged. Raises
+    UserError for a cluster without Slurm, a run whose configuration is damaged or another one's, or while
+    another submission to the same results folder is under way; SlurmError when Slurm refuses, what was sent
+    before stays sent and recorded.
     """
     submitter = _Submitter(plan, configs, root.resolve(), request)
     with _submit_lock(root.resolve()):

@@ -30,7 +30,7 @@ def embedded_images(value: Any, place: str) -> tuple[bytes, ...]:
 
 
 def checked_image(content: bytes, place: str) -> bytes:
-    """`content`, when it decodes as an image. Raises DataError naming `place` when it does not."""
+    """`content`, when it decodes as an image of at most 8 bits a channel. Raises DataError naming `place`."""
     from PIL import Image
 
     from eval.datasets.images import reason_of
@@ -38,8 +38,14 @@ def checked_image(content: bytes, place: str) -> bytes:
     try:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
             image.load()
+            mode = image.mode
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise DataError(
             f"{place}: the image does not decode: {reason_of(error)}; fetch the file again"
         ) from error
+    if mode.startswith("I;16") or mode in ("I", "F"):
+        raise DataError(
+            f"{place}: the image has more than 8 bits a channel (mode {mode}), which not all engines read; "
+            "save it with 8"
+        )
     return content

@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def execute(arguments: Namespace) -> int:
     from eval.evaluate import evaluate_all
     from experiments.compose import compose_cell
-    from experiments.locks import LockHeld, acquire
+    from experiments.locks import LockHeld, LockLost, acquire
 
     own, settings = _sorted(arguments.words)
     names = [name for name in own.get("benchmark", "").strip("[]").split(",") if name]
@@ -80,6 +80,13 @@ def execute(arguments: Namespace) -> int:
                 stop_requested=alive,
                 announce=lambda line: print(line, flush=True),
             )
+        except LockLost as lost:
+            raise UserError(
+                f"Another process has taken the evaluation over: {lost}.",
+                "",
+                "wait for its results, or run the same command again once it has ended",
+                1,
+            ) from None
         except (ImportError, RuntimeError, ValueError) as error:
             what = str(error)
             raise UserError(what[:1].upper() + what[1:], "", "", exit_code=1) from error

@@ -122,6 +122,8 @@ def _print_sent(outcome: Outcome) -> None:
 
 
 def _print_decision(outcome: Outcome) -> None:
+    from slurm.verdict import DAMAGED
+
     decision = outcome.decision
     for note in outcome.overview.notes:
         print(f"note: {note}")
@@ -133,13 +135,13 @@ def _print_decision(outcome: Outcome) -> None:
         f"{len(decision.blocked)} waiting for those"
     )
     for cell, view in decision.left[:_SHOWN]:
-        reason = view.verdict.detail.splitlines()[0] if view.verdict.detail else ""
-        print(f"  {cell.label} seed {cell.seed} {view.stage}: {view.verdict.state} ({reason}) {cell.run_id}")
+        reason = f" ({view.verdict.detail.splitlines()[0]})" if view.verdict.detail else ""
+        print(f"  {cell.label} seed {cell.seed} {view.stage}: {view.verdict.state}{reason} {cell.run_id}")
     if len(decision.left) > _SHOWN:
         print(f"  ... and {len(decision.left) - _SHOWN} more")
-    if decision.left:
+    if any(view.verdict.state not in DAMAGED for _, view in decision.left):
         print("send them again: --retry failed, lost or all; what they printed: fastrl logs RUN")
-    elif not (decision.send or decision.joined or decision.blocked):
+    elif not (decision.left or decision.send or decision.joined or decision.blocked):
         print("every stage is done")
 
 

@@ -91,6 +91,8 @@ def _build(
         lock.touch()
         draft.replace(folder)
     except OSError as error:
+        # The next builder removes the draft under one that lost its lock: that one is to wait, not to fail.
+        lock.touch()
         raise write_error(folder, error) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -15,9 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic_study import FASTRL, GRPO, IN_DOMAIN, OUT_OF_DOMAIN, write_study
 
+from analysis.evaluation_records import check_one_checkpoint
 from analysis.problems import problems
+from analysis.record_error import RecordError
 from analysis.study import load_study
 from analysis.tables import TABLES
+from experiments.run_directory import RunDirectory
 
 Spoil = Callable[[pd.DataFrame], pd.DataFrame]
 
@@ -196,6 +199,14 @@ def test_two_benchmarks_of_a_run_have_the_same_weights_behind_them(root: Path) -
         f"of the checkpoint before ret, while {IN_DOMAIN} was evaluated with FastRL/1; "
         f"run the stages evaluate-{IN_DOMAIN} and evaluate-{OUT_OF_DOMAIN} again"
     )
+
+
+def test_a_benchmark_that_names_no_weights_hides_no_difference_of_the_others() -> None:
+    names = ("first", "second", "third")
+    digests = ({}, {"checkpoint": "one"}, {"checkpoint": "two"})
+    results = {name: {"digests": each} for name, each in zip(names, digests, strict=True)}
+    with pytest.raises(RecordError, match="of the checkpoint two, while second was evaluated with one"):
+        check_one_checkpoint(RunDirectory(Path("/runs/run")), {"benchmarks": {}}, results)
 
 
 def test_rows_may_be_in_any_order(root: Path) -> None:

@@ -13,6 +13,7 @@ from fastrl.engines.easyr1.checkpoint_checks import (
     CheckpointProblem,
     claim,
     export_policy,
+    keep_own_logs,
     resumable_step,
 )
 
@@ -91,6 +92,22 @@ def test_a_damaged_mark_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / OWNER).write_text(text)
     with pytest.raises(CheckpointProblem, match=f"{OWNER} is damaged"):
         claim(tmp_path, "grpo-s0")
+
+
+def test_own_logs_are_numbered_after_the_last_one_and_never_written_over(tmp_path: Path) -> None:
+    names = ["experiment_log_2.jsonl", "experiment_log.jsonl", "experiment_log_old.jsonl", "generations.log"]
+    for name in names:
+        (tmp_path / name).write_text(f"what {name} holds")
+    keep_own_logs(tmp_path)
+    (tmp_path / "experiment_log.jsonl").touch()  # a start that logged nothing
+    keep_own_logs(tmp_path)
+    kept = {path.name: path.read_text() for path in tmp_path.iterdir() if path.stat().st_size}
+    assert kept == {
+        "experiment_log_2.jsonl": "what experiment_log_2.jsonl holds",
+        "experiment_log_3.jsonl": "what experiment_log.jsonl holds",
+        "experiment_log_old.jsonl": "what experiment_log_old.jsonl holds",
+        "generations_1.log": "what generations.log holds",
+    }
 
 
 def test_sharded_weights_need_easyr1s_merger(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tiny_policy import build_tiny_policy
 
 from eval.results import read_results
 from experiments.cli import main
-from experiments.locks import acquire
+from experiments.locks import Lock, acquire, this_process
 
 ONE_SAMPLE = ["~decodings.t1", "truncation_alarm=1.0"]
 
@@ -62,6 +63,23 @@ def test_two_do_not_write_into_one_folder_at_once(
         assert not (tmp_path / "out/aime24").exists()
     assert main(words) == 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["aime24"]
+
+
+def test_one_that_another_machine_took_over_ends_and_says_so(
+    aime: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = dataclasses.replace(this_process(), host="another-host")
+
+    def taken_over_at_once(path: Path) -> Lock:
+        lock = acquire(path)
+        path.write_text(json.dumps(dataclasses.asdict(elsewhere)))
+        return lock
+
+    monkeypatch.setattr("experiments.locks.acquire", taken_over_at_once)
+    assert main([*aime, *replayed(tmp_path), f"output={tmp_path / 'out'}"]) == 1
+    assert f"has taken the evaluation over: {tmp_path / 'out' / 'aime24.lock'}" in capsys.readouterr().err
+    assert not (tmp_path / "out/aime24/results.json").exists()
+    assert [path.name for path in (tmp_path / "out").glob("*.lock")] == ["aime24.lock"], "it is the other's"
 
 
 def test_a_checkpoint_answers_two_benchmarks_into_the_results_folder(

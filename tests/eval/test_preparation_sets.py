@@ -33,6 +33,7 @@ from PIL import Image
 from eval.datasets.records import DataError
 from eval.extraction.boxed import gold_answer
 from eval.preparation import PREPARATIONS
+from eval.preparation.images import checked_image
 from eval.preparation.prepare import prepare, read_card
 from eval.preparation.settings import PreparationSettings
 
@@ -108,6 +109,13 @@ def test_the_datasets_library_decodes_the_images(tmp_path: Path, monkeypatch: py
     read = Dataset.from_parquet(str(tmp_path / "out/train.parquet"), cache_dir=str(tmp_path / "cache"))
     assert read[0]["images"][0].size == (24, 24)
     assert read[0]["problem"] == "<image>Find x in figure 0."
+
+
+def test_an_image_that_engines_would_read_differently_is_refused_by_its_place() -> None:
+    file = io.BytesIO()
+    Image.new("I;16", (4, 4), 40_000).save(file, format="PNG")
+    with pytest.raises(DataError, match=r"row 3: the image has more than 8 bits .*; save it with 8"):
+        checked_image(file.getvalue(), "row 3")
 
 
 def test_ids_are_unique_and_stay_the_same_wherever_the_rows_stand(example: Example, tmp_path: Path) -> None:

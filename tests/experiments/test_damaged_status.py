@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from counting_study import counting_plan, run_counting_study, study_configs
 
+from experiments.commands.submit import _print_decision
 from experiments.identity import run_id
 from experiments.run_directory import RunDirectory
+from slurm.cost import expected_gpu_hours
 from slurm.decision import decide
 from slurm.overview import study_overview
+from slurm.submit import Outcome
 
 DAMAGE = ['{"train": {"state": "do', "[]", '{"train": {"state": "finished"}}', "\udcff"]
 
@@ -53,6 +56,28 @@ def test_a_look_at_a_study_names_it_beside_the_others_and_sends_nothing_for_it(
     decision = decide(overview, lambda cell, stage: cell is overview.cells[0].cell, "all", (), None)
     assert {step.cell.label for step in decision.send} == {"c"}
     assert {cell.label for cell, _ in decision.left} == {"b"}
+
+
+def test_a_submission_offers_no_retry_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configs = study_configs(arms=1, seeds=1)
+    run_counting_study(tmp_path, configs)
+    spoil(RunDirectory(tmp_path / "runs" / run_id(configs[0])).status_path, "[]")
+    overview = study_overview(counting_plan(configs), tmp_path)
+    capsys.readouterr()
+    _print_decision(Outcome(decide(overview, lambda cell, stage: False, None, (), None), (), None, overview))
+    printed = capsys.readouterr().out
+    assert "train: damaged (" in printed and "()" not in printed
+    assert "--retry" not in printed and "every stage is done" not in printed
+
+
+def test_what_a_submission_costs_is_expected_from_the_other_runs(tmp_path: Path) -> None:
+    configs = study_configs(arms=1, seeds=2)
+    run_counting_study(tmp_path, configs)
+    spoil(RunDirectory(tmp_path / "runs" / run_id(configs[0])).status_path, "[]")
+    plan = counting_plan(configs)
+    stages = [(cell, "train", 1) for cell in plan.cells]
+    found = expected_gpu_hours(plan, tmp_path, stages, lambda cell, stage: None)
+    assert len(found.measured) == 2 and found.measured[0] == found.measured[1]
 
 
 @pytest.mark.parametrize("line", ["5", "null", '{"step": 3}', '{"step": "x", "time": 1}', "{"])

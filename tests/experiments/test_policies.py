@@ -233,8 +233,21 @@ def test_a_killed_builder_leaves_nothing_that_passes_for_a_policy(tmp_path: Path
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
+def notices_by_its_lock(draft: Path, announce: Callable[[str], None]) -> None:
+    announce("tokenizer: late")
+
+
+def notices_by_its_draft(draft: Path, announce: Callable[[str], None]) -> None:
+    """The next one has removed it."""
+    draft.rmdir()
+    (draft / "config.json").write_text("{}")
+
+
+@pytest.mark.parametrize("notices", [notices_by_its_lock, notices_by_its_draft])
 def test_a_builder_that_lost_its_lock_waits_for_the_next_and_leaves_its_draft_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    notices: Callable[[Path, Callable[[str], None]], None],
 ) -> None:
     config = {"name": "slow", "label": "Slow", "kind": "built", "builder": "slow"}
     next_one = dataclasses.replace(this_process(), host="another-host")
@@ -246,7 +259,7 @@ def test_a_builder_that_lost_its_lock_waits_for_the_next_and_leaves_its_draft_al
         (tmp_path / f"{name}.lock").write_text(json.dumps(dataclasses.asdict(next_one)))
         drafts.append(tmp_path / f"{name}.{next_one.token}.building")
         drafts[0].mkdir()
-        announce("tokenizer: late")
+        notices(draft, announce)
 
     def finish(line: str) -> None:
         assert line.startswith(f"waiting for {next_one}")

@@ -199,12 +199,17 @@ def evaluated_run(built: Path, root: Path) -> tuple[RunDirectory, dict[str, Any]
 
 def test_an_evaluation_sweeps_what_a_killed_one_was_writing(built: Path, tmp_path: Path) -> None:
     run, config = evaluated_run(built, tmp_path)
-    left = run.evaluation_path("laptop_figures") / ".results.json.0123abcd.draft"
-    left.parent.mkdir(parents=True)
-    left.touch()
+    start = run.start_path("laptop_figures")
+    assert start is not None
+    folders = (run.evaluation_path("laptop_figures"), start)
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / ".results.json.0123abcd.draft").touch()
     context = StageContext("evaluate-laptop_figures", 2, lambda: False, lambda line: None)
     evaluate(run, config, context)
-    assert sorted(path.name for path in left.parent.iterdir()) == ["results.json", "samples.parquet"]
+    written, of_start = (sorted(path.name for path in folder.iterdir()) for folder in folders)
+    assert written == ["results.json", "samples.parquet"]
+    assert of_start == ["questions.parquet", "results.json", "samples.parquet"]
 
 
 def test_the_record_of_a_start_keeps_its_lock_from_going_stale_however_long_it_takes(

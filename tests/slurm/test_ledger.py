@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from experiments.atomic_files import write_json
+from experiments.errors import UserError
+from experiments.locks import acquire
 from slurm.ledger import (
     JobArray,
     StageTask,
@@ -98,3 +100,15 @@ def test_of_many_who_cancel_at_once_none_is_forgotten(
     record = json.loads((submission.folder / "cancelled.json").read_text())
     assert record == {"tasks": sorted(map(str, tasks))}
     assert not (submission.folder / "cancelled.lock").exists()
+
+
+def test_a_process_that_goes_on_cancelling_is_told_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm.ledger._LOCK_SECONDS", 0.0)
+    submission = sent(tmp_path, "7")
+    path = submission.folder / "cancelled.lock"
+    with acquire(path) as lock, pytest.raises(UserError, match=f"cancelling .*{lock.holder}") as caught:
+        mark_cancelled(submission, [TaskId("7", 0)])
+    assert caught.value.where == str(path) and caught.value.way_out
+    assert not (submission.folder / "cancelled.json").exists()

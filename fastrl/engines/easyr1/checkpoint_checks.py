@@ -54,6 +54,16 @@ def claim(checkpoints: Path, run: str) -> None:
         )
 
 
+def keep_own_logs(checkpoints: Path) -> None:
+    """Set aside EasyR1's own logs, which each start begins anew: the first start's become `…_1`."""
+    for name in ("experiment_log.jsonl", "generations.log"):
+        log = checkpoints / name
+        if log.is_file() and log.stat().st_size:
+            kept = (path.stem.rpartition("_")[2] for path in checkpoints.glob(f"{log.stem}_*{log.suffix}"))
+            last = max((int(number) for number in kept if number.isdecimal()), default=0)
+            log.rename(log.with_name(f"{log.stem}_{last + 1}{log.suffix}"))
+
+
 def resumable_step(checkpoints: Path, ranks: int) -> int:
     """The step that EasyR1 will go on after; 0 for an empty folder.
 

@@ -17,7 +17,7 @@ from typing import Any
 import ray
 from omegaconf import OmegaConf
 
-from fastrl.engines.easyr1.checkpoint_checks import claim, export_policy, resumable_step
+from fastrl.engines.easyr1.checkpoint_checks import claim, export_policy, keep_own_logs, resumable_step
 from fastrl.engines.easyr1.settings import easyr1_settings
 from fastrl.engines.easyr1.translation import RunFiles, averages_sequences, easyr1_config
 from fastrl.engines.easyr1.update_plan import UpdatePlan, rank_multiple
@@ -90,15 +90,6 @@ def train(
     actor = Path(files.checkpoints) / f"global_step_{steps}" / "actor"
     export_policy(actor, final, Path(engine.home) if engine.home else None)
     return TrainOutcome(steps, finished=True)
-
-
-def keep_own_logs(checkpoints: Path) -> None:
-    """Set aside EasyR1's own logs, which each start begins anew: the first start's become `…_1`."""
-    for name in ("experiment_log.jsonl", "generations.log"):
-        log = checkpoints / name
-        if log.is_file() and log.stat().st_size:
-            earlier = len(list(checkpoints.glob(f"{log.stem}_*{log.suffix}")))
-            log.rename(log.with_name(f"{log.stem}_{earlier + 1}{log.suffix}"))
 
 
 def import_paths(worker: str, home: str | None) -> list[str]:
