@@ -131,7 +131,7 @@ def test_laptop_lag_crosses_updates_with_learning_rates() -> None:
         ]
         for rate in (1e-4, 2e-4, 4e-4)
     }  # fmt: skip
-    assert crossed == dict.fromkeys(expected, 2)
+    assert crossed == dict.fromkeys(expected, 3)
     baseline = plan.cells[0]
     assert baseline.method == plan.baseline
     assert baseline.label == "GRPO, 4 updates, lr 2e-4"
