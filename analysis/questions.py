@@ -38,12 +38,12 @@ def question_scores(path: Path, decoding: str) -> QuestionScores:
     if decoding not in rows.decodings:
         raise RecordError(place(path), f"no samples of {decoding}")
     own = rows.decoding == rows.decodings.index(decoding)
-    codes, names = rows.question[own], np.array(rows.questions)
+    codes, names = rows.question[own], rows.questions
     asked = np.bincount(codes, minlength=len(names))
     shares = np.bincount(codes, rows.correct[own], len(names)) / np.maximum(asked, 1)
-    order = np.argsort(names)
-    order = order[asked[order] > 0]  # other decodings may have had other questions
-    return QuestionScores(tuple(names[order].tolist()), shares[order])
+    # Python's sort, for files mostly hold the names in order. Other decodings may have had other questions.
+    order = [index for index in sorted(range(len(names)), key=names.__getitem__) if asked[index]]
+    return QuestionScores(tuple(names[index] for index in order), shares[order])
 
 
 def paired_comparisons(

@@ -154,6 +154,8 @@ def _coded(column: ChunkedArray) -> tuple[tuple[str, ...], Integers]:
         return (), np.empty(0, dtype=np.int64)
     names, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
     used = np.bincount(codes, minlength=len(names)) > 0
+    if used.all():
+        return tuple(names), codes
     return tuple(name for name, each in zip(names, used, strict=True) if each), (used.cumsum() - 1)[codes]
 
 
