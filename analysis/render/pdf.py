@@ -163,12 +163,14 @@ def _widths(table: Table, columns: Sequence[_Column]) -> list[float]:
 def _tools(figure: Figure, width: float, height: float) -> tuple[Put, Put]:
     """Functions that put words and rules onto the page, by points from its left and its top."""
     from matplotlib.lines import Line2D
-    from matplotlib.text import Text
+
+    from analysis.render.page_words import PageWords, Word
+
+    words = PageWords(height)
+    figure.add_artist(words)
 
     def put(x: float, y: float, text: str, size: float, colour: str, bold: bool = False) -> None:
-        weight = "bold" if bold else "normal"
-        words = Text(x / width, 1 - y / height, text, fontsize=size, color=colour, fontweight=weight)
-        figure.add_artist(words)
+        words.put(Word(x, y, text, size, colour, bold))
 
     def rule(left: float, right: float, y: float, weight: float) -> None:
         line = Line2D([left / width, right / width], [1 - y / height] * 2, color=INK, linewidth=weight)

@@ -19,6 +19,7 @@ from test_tables import EXAMPLE, HOSTILE
 
 import analysis.render.pdf
 from analysis.figures.style import paper_style
+from analysis.render.page_words import PageWords, Word
 from analysis.render.pdf import render_pdf
 from analysis.study import Study
 from analysis.table import Table
@@ -40,7 +41,8 @@ def words(table: Table, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[Text, Bbo
             renderer = FigureCanvasAgg(figure).get_renderer()
             draw(figure)
             whole = Affine2D().scale(1 / FINE)
-            texts = [each for each in figure.findobj(Text) if each.get_text()]
+            (page,) = figure.findobj(PageWords)
+            texts = [measurable(figure, word, size[1] * 72) for word in page.words if word.text]
             boxes = {each: each.get_window_extent(renderer).transformed(whole) for each in texts}
             found.append((boxes, size[0] * 72, size[1] * 72))
         return {"pdf": b""}
@@ -48,6 +50,19 @@ def words(table: Table, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[Text, Bbo
     monkeypatch.setattr(analysis.render.pdf, "figure_bytes", drawn)
     render_pdf(table)
     return found[0]
+
+
+def measurable(figure: Figure, word: Word, height: float) -> Text:
+    """A word of a page in pixels, as matplotlib itself would set it."""
+    return Text(
+        word.x * FINE,
+        (height - word.y) * FINE,
+        word.text,
+        fontsize=word.size,
+        fontweight="bold" if word.bold else "normal",
+        parse_math=False,
+        figure=figure,
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)
