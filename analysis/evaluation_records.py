@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.record_error import RecordError
 from analysis.sample_files import place
-from analysis.sample_rows import check_samples
+from analysis.sample_rows import QuestionScores, checked_scores
 from analysis.step_frames import is_number
 from experiments.run_directory import RunDirectory
 
@@ -17,8 +18,16 @@ RESULTS_SCHEMA = 1
 """The version of `results.json` that this code reads."""
 
 
-def checked_results(run: RunDirectory, benchmark: str, seed: int) -> dict[str, Any]:
-    """The results of a finished evaluation, which are those of its samples where these are there too.
+@dataclass(frozen=True)
+class Evaluation:
+    """results: of `results.json`. scores: by decoding, from the samples; None where these are missing."""
+
+    results: Mapping[str, Any]
+    scores: Mapping[str, QuestionScores] | None
+
+
+def checked_evaluation(run: RunDirectory, benchmark: str, seed: int) -> Evaluation:
+    """A finished evaluation, whose results are those of its samples where these are there too.
 
     Raises RecordError for what can't be trusted, UserError for a file that is no JSON.
     """
@@ -32,9 +41,7 @@ def checked_results(run: RunDirectory, benchmark: str, seed: int) -> dict[str, A
         if found != expected:
             raise RecordError(where, f"{name} {found!r}, but the run's is {expected!r}")
     samples = run.samples_path(benchmark)
-    if samples.exists():
-        check_samples(samples, results)
-    return results
+    return Evaluation(results, checked_scores(samples, results) if samples.exists() else None)
 
 
 def check_start(start: Path) -> None:
@@ -52,7 +59,7 @@ def check_start(start: Path) -> None:
     if not isinstance(results, dict):
         raise RecordError(place(path), f"holds {type(results).__name__}, not an object")
     check_results(place(path), results)
-    check_samples(start / "samples.parquet", results)
+    checked_scores(start / "samples.parquet", results)
 
 
 def check_results(where: str, results: Mapping[str, Any]) -> None:

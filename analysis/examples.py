@@ -118,7 +118,7 @@ def _evaluated(study: Study, benchmark: str) -> list[tuple[Arm, int, RunDirector
         (arm, seed, RunDirectory(study.root / "runs" / run_id))
         for arm in study.tagged("main")
         for seed, run_id in arm.runs.items()
-        if run_id in study.records and benchmark in study.records[run_id].results
+        if run_id in study.records and benchmark in study.records[run_id].evaluations
     ]
 
 

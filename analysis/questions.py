@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,37 +10,12 @@ from numpy.typing import NDArray
 from analysis.crossed_bootstrap import PairedComparison, compare_all
 from analysis.record_error import RecordError
 from analysis.sample_files import place
-from analysis.sample_rows import read_rows
+from analysis.sample_rows import QuestionScores
 from analysis.study import Arm, Study
 from experiments.plan import OWN_TEST
 from experiments.run_directory import RunDirectory
 
 _SEED = 0
-
-
-@dataclass(frozen=True)
-class QuestionScores:
-    """The share of correct responses to each question, which are in order."""
-
-    questions: tuple[str, ...]
-    shares: NDArray[np.float64]
-
-
-def question_scores(path: Path, decoding: str) -> QuestionScores:
-    """Scores of one decoding in a `samples.parquet`.
-
-    Raises RecordError for a file that is missing, damaged, lacks a column or holds nothing of the decoding.
-    """
-    rows = read_rows(path)
-    if decoding not in rows.decodings:
-        raise RecordError(place(path), f"no samples of {decoding}")
-    own = rows.decoding == rows.decodings.index(decoding)
-    codes, names = rows.question[own], rows.questions
-    asked = np.bincount(codes, minlength=len(names))
-    shares = np.bincount(codes, rows.correct[own], len(names)) / np.maximum(asked, 1)
-    # Python's sort, for files mostly hold the names in order. Other decodings may have had other questions.
-    order = [index for index in sorted(range(len(names)), key=names.__getitem__) if asked[index]]
-    return QuestionScores(tuple(names[index] for index in order), shares[order])
 
 
 def paired_comparisons(
@@ -55,10 +27,13 @@ def paired_comparisons(
     """
     decoding = study.main_decoding(benchmark)
 
-    @cache
     def scores(run_id: str, own: str) -> QuestionScores:
-        path = RunDirectory(study.root / "runs" / run_id).samples_path(own)
-        return question_scores(path, decoding)
+        found, path = study.records[run_id].evaluations[own].scores, _samples(study, run_id, own)
+        if found is None:
+            raise RecordError(path, "the samples of a finished evaluation are missing")
+        if decoding not in found:
+            raise RecordError(path, f"no samples of {decoding}")
+        return found[decoding]
 
     found: dict[str, NDArray[np.float64] | str] = {}
     for arm, against in pairs:
@@ -100,4 +75,8 @@ def _differences(
 
 
 def _evaluated(study: Study, run_id: str, benchmark: str) -> bool:
-    return run_id in study.records and benchmark in study.records[run_id].results
+    return run_id in study.records and benchmark in study.records[run_id].evaluations
+
+
+def _samples(study: Study, run_id: str, benchmark: str) -> str:
+    return place(RunDirectory(study.root / "runs" / run_id).samples_path(benchmark))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.evaluation_records import check_one_checkpoint, checked_results
+from analysis.evaluation_records import Evaluation, check_one_checkpoint, checked_evaluation
 from analysis.record_error import RecordError
 from analysis.step_frames import StepError, is_number, read_step_frame
 from experiments.errors import UserError
@@ -29,8 +29,8 @@ class RunRecord:
     """What one run left behind.
 
     states: of each planned stage; "not started" where nothing was tried. config: as resolved, empty before
-    the run exists. steps: as `read_step_frame` has them, None unless training is done. results: by
-    benchmark, of finished evaluations. hardware: what the training ran on, "" when unknown. commit: of the
+    the run exists. steps: as `read_step_frame` has them, None unless training is done. evaluations: by
+    benchmark, the finished ones. hardware: what the training ran on, "" when unknown. commit: of the
     code, or None. dirty: whether the code had changes that the commit lacks. gpus: of the machine that
     trained. data: what the training read, by split. imported: the trainer whose log the run was made from, ""
     for a run of this project.
@@ -40,7 +40,7 @@ class RunRecord:
     states: Mapping[str, str]
     config: Mapping[str, Any]
     steps: DataFrame | None
-    results: Mapping[str, Mapping[str, Any]]
+    evaluations: Mapping[str, Evaluation]
     hardware: str
     commit: str | None
     dirty: bool
@@ -51,6 +51,11 @@ class RunRecord:
     @property
     def trained(self) -> bool:
         return self.steps is not None
+
+    @property
+    def results(self) -> dict[str, Mapping[str, Any]]:
+        """By benchmark, of finished evaluations."""
+        return {name: each.results for name, each in self.evaluations.items()}
 
 
 def read_run(root: Path, cell: Cell, clock_prefix: str) -> RunRecord:
@@ -81,12 +86,12 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
     status = run.status()
     states = {stage: status[stage].state if stage in status else _NOT_STARTED for stage in cell.stages}
     provenance = _checked_provenance(run)
-    results = {
-        benchmark: checked_results(run, benchmark, cell.seed)
+    evaluations = {
+        benchmark: checked_evaluation(run, benchmark, cell.seed)
         for stage in cell.stages
         if states[stage] == "done" and (benchmark := stage.removeprefix("evaluate-")) != stage
     }
-    check_one_checkpoint(run, config, results)
+    check_one_checkpoint(run, config, {name: each.results for name, each in evaluations.items()})
     return RunRecord(
         run_id=cell.run_id,
         states=states,
@@ -94,7 +99,7 @@ def _read(run: RunDirectory, cell: Cell, clock_prefix: str) -> RunRecord:
         steps=_checked_steps(run, config, provenance.get("steps"), clock_prefix)
         if states.get("train") == "done"
         else None,
-        results=results,
+        evaluations=evaluations,
         hardware=_hardware(provenance),
         commit=provenance.get("commit"),
         dirty=bool(provenance.get("dirty")),

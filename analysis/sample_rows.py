@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +47,14 @@ class SampleRows:
     notes: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class QuestionScores:
+    """The share of correct responses to each question, which are in order. shares: (questions,) float64."""
+
+    questions: tuple[str, ...]
+    shares: NDArray[np.float64]
+
+
 def read_rows(path: Path) -> SampleRows:
     """Raises RecordError for a file that is missing, damaged, lacks a column, a value or is out of range."""
     import pyarrow as pa
@@ -70,11 +80,11 @@ def read_rows(path: Path) -> SampleRows:
     return SampleRows(decodings, decoding, questions, question, sample, correct, notes)
 
 
-def check_samples(path: Path, results: Mapping[str, Any]) -> None:
-    """Refuse samples that are not each asked one once, or not those that the results were made from.
+def checked_scores(path: Path, results: Mapping[str, Any]) -> dict[str, QuestionScores]:
+    """Scores by decoding, of samples that are each asked one once, and what the results were made from.
 
     results: of the `results.json` beside the file, checked by themselves.
-    Raises RecordError, also as `read_rows` does.
+    Raises RecordError for other samples, and as `read_rows` does.
     """
     where, rows = place(path), read_rows(path)
     origin = {"settings_digest": results.get("settings_digest"), **results.get("digests", {})}
@@ -94,8 +104,13 @@ def check_samples(path: Path, results: Mapping[str, Any]) -> None:
     groups = rows.decoding * len(rows.questions) + rows.question
     _check_single(where, rows, groups, limits)
     asked = np.bincount(groups, minlength=len(rows.decodings) * len(rows.questions))
-    right = np.bincount(rows.decoding, rows.correct, len(rows.decodings))
-    for index, counts in enumerate(asked.reshape(len(rows.decodings), -1)):
+    shape = len(rows.decodings), len(rows.questions)
+    right = np.bincount(groups, rows.correct, len(asked)).reshape(shape)
+    # Python's sort, for files mostly hold the questions in order.
+    order = sorted(range(len(rows.questions)), key=rows.questions.__getitem__)
+    ordered = tuple(rows.questions[index] for index in order)
+    scores = {}
+    for index, counts in enumerate(asked.reshape(shape)):
         name, limit = rows.decodings[index], each[rows.decodings[index]]
         uneven = (counts > 0) & (counts != limits[index])
         if uneven.any():
@@ -110,7 +125,14 @@ def check_samples(path: Path, results: Mapping[str, Any]) -> None:
                 where,
                 f"{answered} questions have samples of {name}, results.json has {results['n_questions']}",
             )
-        _check_accuracy(path, name, results["decodings"][name]["metrics"], limit, right[index] / counts.sum())
+        given = right[index].sum() / counts.sum()
+        _check_accuracy(path, name, results["decodings"][name]["metrics"], limit, given)
+        shares, questions = right[index][order] / limit, ordered
+        if answered < len(questions):  # other decodings had other questions
+            present = counts[order] > 0
+            shares, questions = shares[present], tuple(itertools.compress(questions, present))
+        scores[name] = QuestionScores(questions, shares)
+    return scores
 
 
 def _check_single(where: str, rows: SampleRows, groups: Integers, limits: Integers) -> None:
@@ -152,7 +174,9 @@ def _coded(column: ChunkedArray) -> tuple[tuple[str, ...], Integers]:
     coded = column.unify_dictionaries().combine_chunks()
     if isinstance(coded, pa.ChunkedArray):  # of an empty file
         return (), np.empty(0, dtype=np.int64)
-    names, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+    # Runs were mostly asked the same questions: each name is kept once.
+    names = [sys.intern(name) for name in coded.dictionary.to_pylist()]
+    codes = coded.indices.to_numpy().astype(np.int64)
     used = np.bincount(codes, minlength=len(names)) > 0
     if used.all():
         return tuple(names), codes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.evaluation_records import checked_results
+from analysis.evaluation_records import checked_evaluation
 from analysis.record_error import RecordError
 from analysis.tracking.names import (
     PARENT_TAG,
@@ -151,7 +151,7 @@ def _whole_results(snapshot: Snapshot, benchmark: str) -> Mapping[str, Any]:
     if stage is None or stage.state != "done":
         return snapshot.run.results(benchmark) or {}
     try:
-        return checked_results(snapshot.run, benchmark, snapshot.cell.seed)
+        return checked_evaluation(snapshot.run, benchmark, snapshot.cell.seed).results
     except RecordError as error:
         raise UserError(
             f"A record can't be tracked: {error.reason}.",

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic_images import write_samples
 
+from analysis.evaluation_records import Evaluation
 from analysis.examples import Answer, Examples, examples
 from analysis.figures.examples import FIGURE
 from analysis.figures.spec import Drawing, render
@@ -75,8 +76,8 @@ def _study(root: Path, arms: tuple[Arm, ...]) -> Study:
 
 
 def _record(run: str) -> RunRecord:
-    results = {BENCHMARK: {"decodings": {"greedy": {}}}}
-    return RunRecord(run, {}, {}, steps=None, results=results, hardware="", commit=None, dirty=False)
+    evaluations = {BENCHMARK: Evaluation({"decodings": {"greedy": {}}}, scores=None)}
+    return RunRecord(run, {}, {}, steps=None, evaluations=evaluations, hardware="", commit=None, dirty=False)
 
 
 def test_each_family_shows_the_middle_question_before_training(study: Study) -> None:
