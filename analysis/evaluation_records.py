@@ -36,8 +36,8 @@ def checked_evaluation(run: RunDirectory, benchmark: str, seed: int) -> Evaluati
     if results is None:
         raise RecordError(where, "the evaluation is done, but its results are missing")
     check_results(where, results)
-    for name, value, expected in (("benchmark", benchmark, benchmark), ("seed", seed, seed)):
-        found = results.get(name, value)
+    for name, expected in (("benchmark", benchmark), ("seed", seed)):
+        found = results.get(name, expected)
         if found != expected:
             raise RecordError(where, f"{name} {found!r}, but the run's is {expected!r}")
     samples = run.samples_path(benchmark)

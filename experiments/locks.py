@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.atomic_files import draft_path, file_system_time, write_error
+from experiments.errors import UserError
 
 STALE_AFTER = 120.0
 """Seconds without a touch after which the lock of another host counts as dead."""
@@ -125,12 +126,32 @@ def acquire_within(path: Path, seconds: float, stale_after: float = STALE_AFTER)
             time.sleep(0.002 + 0.02 * secrets.randbelow(1000) / 1000)
 
 
-def live_holder(path: Path, stale_after: float = STALE_AFTER) -> Holder | None:
-    """Who holds a lock now; None when nobody does or its holder is dead."""
+def acquire_patiently(path: Path, seconds: float, doing: str) -> Lock:
+    """As `acquire_within`, but raises a UserError with what another process has been doing under the lock."""
+    try:
+        return acquire_within(path, seconds)
+    except LockHeld as held:
+        raise UserError(
+            f"Another process has been {doing} for {seconds:.0f} s: {held.holder or 'a new one'}.",
+            str(path),
+            "wait for it, or end it (one that was killed on another machine counts for two minutes), then "
+            "run the same command again",
+            exit_code=1,
+        ) from None
+
+
+def live_holder(
+    path: Path, stale_after: float = STALE_AFTER, now: Callable[[], float] | None = None
+) -> Holder | None:
+    """Who holds a lock now; None when nobody does or its holder is dead.
+
+    now: as `file_system_time` gives it, for who looks at many locks; None to ask for this one.
+    """
     held, touched = _read(path), _touched(path)
     if held is None or touched is None:
         return None
-    return None if _is_dead(held, touched, lambda: file_system_time(path.parent), stale_after) else held
+    clock = now or (lambda: file_system_time(path.parent))
+    return None if _is_dead(held, touched, clock, stale_after) else held
 
 
 def this_process() -> Holder:

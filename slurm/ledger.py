@@ -18,7 +18,7 @@ from typing import Any
 
 from experiments.atomic_files import write_file, write_json
 from experiments.errors import UserError
-from experiments.locks import LockHeld, acquire_within
+from experiments.locks import acquire_patiently
 from slurm.queue import TaskId
 
 SCHEMA = 1
@@ -160,18 +160,7 @@ def mark_cancelled(submission: Submission, tasks: list[TaskId]) -> None:
 
     Raises UserError while another process is at it, WriteError.
     """
-    path = submission.folder / "cancelled.lock"
-    try:
-        lock = acquire_within(path, _LOCK_SECONDS)
-    except LockHeld as held:
-        raise UserError(
-            f"Another process has been cancelling for {_LOCK_SECONDS:.0f} s: {held.holder or 'a new one'}.",
-            str(path),
-            "wait for it (one that was killed on another machine counts for two minutes), then run the same "
-            "command again",
-            exit_code=1,
-        ) from None
-    with lock:
+    with acquire_patiently(submission.folder / "cancelled.lock", _LOCK_SECONDS, "cancelling"):
         names = sorted({*_cancelled(submission.folder), *map(str, tasks)})
         write_json(submission.folder / "cancelled.json", {"tasks": names})
 

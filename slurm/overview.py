@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
+from experiments.atomic_files import file_system_time
 from experiments.errors import UserError
 from experiments.locks import live_holder
 from experiments.plan import Cell, Plan
@@ -81,10 +83,11 @@ def study_overview(plan: Plan, root: Path) -> Overview:
         if recovered != submitted:
             submitted = recovered
             queue = read_queue([submitted[key].task for key in keys if key in submitted])
+    clock = cache(lambda: file_system_time(root / "runs"))
     cells = tuple(
         _damaged_cell_view(cell, damage[cell.run_id])
         if cell.run_id in damage
-        else _cell_view(cell, root, statuses[cell.run_id], submitted, queue)
+        else _cell_view(cell, root, statuses[cell.run_id], submitted, queue, clock)
         for cell in plan.cells
     )
     report = submitted.get(report_key)
@@ -120,14 +123,18 @@ def _cell_view(
     status: Mapping[str, StageStatus],
     submitted: Mapping[tuple[str, str], Submitted],
     queue: Queue,
+    clock: Callable[[], float],
 ) -> CellView:
+    """clock: the file system's time, asked once for all cells, and only where a stage runs elsewhere."""
     run = RunDirectory(root / "runs" / cell.run_id)
     views: dict[str, StageView] = {}
     for stage in cell.stages:
         entry, newest_one = status.get(stage), submitted.get((cell.run_id, stage))
         job = queue.states.get(newest_one.task) if newest_one else None
         alive = (
-            entry is not None and entry.state == "running" and live_holder(run.lock_path(stage)) is not None
+            entry is not None
+            and entry.state == "running"
+            and live_holder(run.lock_path(stage), now=clock) is not None
         )
         verdict = judge(entry, alive, newest_one, job)
         if verdict.state in ("died", "killed") and newest_one is not None:

@@ -45,10 +45,11 @@ class PageWords(Artist):
             context = renderer.new_gc()
             context.set_foreground(word.colour)
             x, y = word.x * points, (self._height - word.y) * points
-            renderer.draw_text(context, x, y, word.text, _font(word.size, word.bold), 0.0)
+            renderer.draw_text(context, x, y, word.text, word_font(word.size, word.bold), 0.0)
             context.restore()
 
 
 @cache
-def _font(size: float, bold: bool) -> FontProperties:
+def word_font(size: float, bold: bool) -> FontProperties:
+    """The font that words are drawn, and to be measured, in."""
     return FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")

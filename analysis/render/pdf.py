@@ -206,10 +206,12 @@ def _shown(text: str) -> str:
 @cache
 def _font(bold: bool) -> FT2Font:
     """A font of its own, since drawing changes the size of those that matplotlib keeps."""
-    from matplotlib.font_manager import FontProperties, findfont
+    from matplotlib.font_manager import findfont
     from matplotlib.ft2font import FT2Font
 
-    font = FT2Font(findfont(FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")))
+    from analysis.render.page_words import word_font
+
+    font = FT2Font(findfont(word_font(_BODY, bold)))
     font.set_size(100, _POINTS)
     return font
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from experiments.errors import UserError
-from experiments.locks import LockHeld, acquire_within
+from experiments.locks import acquire_patiently
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -51,17 +51,7 @@ def artefact_location(uri: str, study: str) -> str | None:
 @contextlib.contextmanager
 def tracking_lock(root: Path) -> Iterator[None]:
     """Keep other processes from tracking under this root. Raises UserError when one does not finish."""
-    path = tracking_folder(root) / "mlflow.lock"
-    try:
-        lock = acquire_within(path, _LOCK_SECONDS)
-    except LockHeld as held:
-        raise UserError(
-            f"Another process has been tracking for {_LOCK_SECONDS:.0f} s: {held.holder}.",
-            str(path),
-            "wait for it, or end it, then run the same command again",
-            exit_code=1,
-        ) from None
-    with lock:
+    with acquire_patiently(tracking_folder(root) / "mlflow.lock", _LOCK_SECONDS, "tracking"):
         yield
 
 

@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import time
+from functools import cache
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
@@ -112,6 +113,21 @@ def test_the_clock_of_a_machine_says_nothing_of_a_holder_elsewhere(
     assert live_holder(alive) == elsewhere
     assert live_holder(dead) is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["alive.lock", "dead.lock"]
+
+
+def test_who_looks_at_many_locks_asks_for_the_time_once(tmp_path: Path) -> None:
+    elsewhere = dataclasses.replace(dead_process(), host="another-host")
+    paths = [write_lock(tmp_path / f"{number}.lock", elsewhere, seconds_ago=20) for number in range(3)]
+    touched, asked = paths[0].stat().st_mtime, []
+
+    def now() -> float:
+        asked.append(1)
+        return touched + 100.0
+
+    clock = cache(now)
+    assert [live_holder(path, now=clock) for path in paths] == [elsewhere] * 3
+    assert [live_holder(path, stale_after=50, now=clock) for path in paths] == [None] * 3
+    assert len(asked) == 1
 
 
 def test_a_holder_is_told_where_nothing_can_be_written(
